@@ -1,0 +1,1 @@
+"""Git as the database of record: repositories, trees, patches, frozen sources, histories."""

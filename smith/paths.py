@@ -1,0 +1,208 @@
+"""The one place that knows where things lie, and how a file is written.
+
+A folder with a ``smith.toml`` is a data repository. Versioned things (``tasks/``, ``panels/``, ``knowledge/``,
+``recipes/``, ``prompts/``) lie in the open; volatile ones lie below ``.smith/``, which git ignores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from smith.errors import BadInput, Unavailable
+
+MARKER = "smith.toml"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things lie in the data repository at ``root``."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / MARKER
+
+    @property
+    def tasks(self) -> Path:
+        return self.root / "tasks"
+
+    @property
+    def panels(self) -> Path:
+        return self.root / "panels"
+
+    @property
+    def recipes(self) -> Path:
+        return self.root / "recipes"
+
+    @property
+    def prompts(self) -> Path:
+        return self.root / "prompts"
+
+    @property
+    def volatile(self) -> Path:
+        return self.root / ".smith"
+
+    @property
+    def mirrors(self) -> Path:
+        return self.volatile / "mirrors"
+
+    @property
+    def environments(self) -> Path:
+        return self.volatile / "environments"
+
+    @property
+    def runs(self) -> Path:
+        return self.volatile / "runs"
+
+    @property
+    def work(self) -> Path:
+        """Scratch places; anything in it may be removed when no smith process holds its lock."""
+        return self.volatile / "work"
+
+    @property
+    def objects(self) -> Path:
+        """Scratch git objects, so that grading writes nothing into the data repository's own store."""
+        return self.volatile / "objects"
+
+    @property
+    def state(self) -> Path:
+        return self.volatile / "state.db"
+
+    @property
+    def logs(self) -> Path:
+        return self.volatile / "logs"
+
+    def task(self, task_id: str) -> Path:
+        return self.tasks / task_id
+
+    def receipt(self, task_id: str, tree: str, device: str) -> Path:
+        """A receipt's file. The colon of a device name becomes a dash: not every checkout can hold a colon."""
+        return self.tasks / "receipts" / task_id / tree / f"{device.replace(':', '-')}.json"
+
+    def panel(self, name: str) -> Path:
+        return self.panels / f"{name}.toml"
+
+    def run(self, run_id: str) -> Path:
+        return self.runs / run_id
+
+    def mirror(self, host: str, owner: str, name: str) -> Path:
+        return self.mirrors / host / owner / f"{name}.git"
+
+
+def find_root(start: Path) -> Path | None:
+    """The nearest folder at or above ``start`` that holds a ``smith.toml``."""
+    start = start.resolve()
+    return next((p for p in (start, *start.parents) if (p / MARKER).is_file()), None)
+
+
+def require_root(start: Path) -> Layout:
+    """The data repository at or above ``start``. Raises :class:`BadInput` where there is none."""
+    root = find_root(start)
+    if root is None:
+        raise BadInput(f"no {MARKER} in {start} or above it", hint="make a data repository with: smith init DIR")
+    return Layout(root)
+
+
+def slug(text: str) -> str:
+    """Lower case, with everything that is not a letter, digit, dot, dash or underscore made a dash."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.") or "x"
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write ``data`` aside, flush it to disk and rename it over ``path``: a kill leaves the old file or the new one.
+
+    Raises :class:`Unavailable` when the disk is full or the folder cannot be written; nothing is then left behind.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise Unavailable(f"{path}: cannot be written: {error.strerror}", hint="nothing was changed") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a fresh folder beside ``path``; on success put it in the place of ``path``, else remove it.
+
+    An older folder at ``path`` is moved aside first and removed last, so that a kill at any instant leaves the old
+    one, the new one, or (between two renames) the old one beside its place, from where :func:`recover` returns it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.new."))
+    fresh.chmod(0o755)
+    old = path.with_name(f".{path.name}.old")
+    try:
+        yield fresh
+        if path.exists():
+            remove_tree(old)
+            path.rename(old)
+        fresh.rename(path)
+        remove_tree(old)
+    except OSError as error:
+        recover(path)
+        raise Unavailable(f"{path}: cannot be written: {error.strerror}", hint="nothing was changed") from error
+    finally:
+        remove_tree(fresh)
+
+
+def recover(path: Path) -> None:
+    """Bring back the folder that a killed :func:`replacing` had moved aside, and remove what it left."""
+    old = path.with_name(f".{path.name}.old")
+    if old.exists() and not path.exists():
+        old.rename(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder whatever modes a hostile program left inside it. A link is removed, never followed."""
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+        return
+    if not path.exists():
+        return
+
+    def unlock(_function: object, name: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(name), 0o700)
+            if not os.path.islink(name):
+                os.chmod(name, 0o700)
+            if os.path.isdir(name) and not os.path.islink(name):
+                shutil.rmtree(name, ignore_errors=True)
+            else:
+                os.unlink(name)
+
+    shutil.rmtree(path, onerror=unlock)
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold an exclusive lock on ``path`` (made where missing); the kernel frees it when the process dies.
+
+    Raises :class:`BadInput` when ``wait`` is false and another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise BadInput(f"{path.stem} is in use by another smith process", hint="wait for it to end") from error
+        yield

@@ -1,0 +1,301 @@
+"""The one door to subprocesses.
+
+Every child runs in its own process group, under a time limit, with its output captured as bytes. Of a long output
+the head and the tail are kept in memory and the whole is spilled to a file, so that nothing is lost and nothing
+can fill the memory. When the limit is out, the whole group is killed and seen to be gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from smith.errors import CommandFailed, Unavailable
+
+HEAD_BYTES = 64 * 1024
+TAIL_BYTES = 192 * 1024
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one stream of a child said. ``total`` counts all bytes, ``cut`` those missing between head and tail."""
+
+    head: bytes
+    tail: bytes
+    total: int
+    spilled: Path | None = None
+
+    @property
+    def cut(self) -> int:
+        return self.total - len(self.head) - len(self.tail)
+
+    @property
+    def data(self) -> bytes:
+        """Head and tail, with a marked gap where something was cut."""
+        if not self.cut:
+            return self.head + self.tail
+        where = f", whole in {self.spilled.name}" if self.spilled else ""
+        return self.head + f"\n[... {self.cut} bytes cut{where} ...]\n".encode() + self.tail
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a child ended. ``status`` is the exit status, negative for a signal; ``timed_out`` wins over it."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: Output
+    stderr: Output
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0 and not self.timed_out
+
+    @property
+    def ending(self) -> str:
+        """``ok``, ``status N``, ``signal NAME`` or ``timed out``."""
+        if self.timed_out:
+            return f"timed out after {self.seconds:.0f} s"
+        if self.status < 0:
+            return f"killed by {signal.Signals(-self.status).name}"
+        return "ok" if self.status == 0 else f"status {self.status}"
+
+    def check(self) -> Completed:
+        """Return self, or raise :class:`CommandFailed` when the child did not end well."""
+        if not self.ok:
+            raise CommandFailed(list(self.argv), self.ending, self.stderr.text or self.stdout.text)
+        return self
+
+
+class _Capture:
+    """Keeps the head and the tail of a stream, spilling all of it to a file once it outgrows memory."""
+
+    def __init__(self, spill: Path | None, head: int, tail: int) -> None:
+        self._head, self._tail = bytearray(), bytearray()
+        self._head_limit, self._tail_limit = head, tail
+        self._spill_path = spill
+        self._file: IO[bytes] | None = None
+        self.total = 0
+
+    def feed(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        if self._spill_path is not None:
+            if self._file is None and self.total > self._head_limit + self._tail_limit:
+                self._spill_path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._spill_path.open("wb")
+                self._file.write(bytes(self._head) + bytes(self._tail))
+            if self._file is not None:
+                self._file.write(chunk)
+        room = self._head_limit - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        # Trimmed at twice the limit, so that the cost of trimming stays linear in the output.
+        if len(self._tail) > 2 * self._tail_limit or (self._file is None and self._spill_path is None):
+            self._trim()
+
+    def _trim(self) -> None:
+        if len(self._tail) > self._tail_limit:
+            del self._tail[: len(self._tail) - self._tail_limit]
+
+    def close(self) -> Output:
+        spilled = None
+        if self._file is not None:
+            self._file.close()
+            spilled = self._spill_path
+            self._trim()
+        return Output(bytes(self._head), bytes(self._tail), self.total, spilled)
+
+
+def kill_group(process: subprocess.Popen[bytes], *, grace_s: float = 0.0) -> None:
+    """Kill the whole group of ``process`` and wait until its leader is gone. TERM first where ``grace_s`` allows."""
+    if grace_s > 0:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def start(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+    stdout: int | IO[bytes] | None = subprocess.PIPE,
+    stderr: int | IO[bytes] | None = subprocess.PIPE,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a child in a new process group. The caller reads its pipes and ends it (:func:`kill_group`).
+
+    Raises :class:`Unavailable` when the program does not exist.
+    """
+    try:
+        return subprocess.Popen(
+            [os.fspath(a) for a in argv],
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not Path(cwd).is_dir():
+            raise Unavailable(f"the folder {cwd} does not exist") from error
+        raise Unavailable(f"the program {argv[0]} is not installed") from error
+
+
+def run(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,
+    timeout_s: float | None = None,
+    pass_fds: Sequence[int] = (),
+    spill: Path | None = None,
+    keep: tuple[int, int] | None = (HEAD_BYTES, TAIL_BYTES),
+) -> Completed:
+    """Run a child to its end and return how it ended; never raises for a bad status (see ``Completed.check``).
+
+    ``input`` is written to its standard input. ``timeout_s`` bounds the wall time, after which the whole group is
+    killed. ``keep`` bounds the bytes of head and tail kept in memory for each stream (``None``: keep all, for
+    output that is data rather than a log); with ``spill`` a longer output is written whole to ``<spill>.stdout``
+    and ``<spill>.stderr``.
+    """
+    began = time.monotonic()
+    process = start(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
+        pass_fds=pass_fds,
+    )
+    head, tail = keep if keep is not None else (2**62, 0)
+    captures = {
+        name: _Capture(spill.with_name(f"{spill.name}.{name}") if spill else None, head, tail)
+        for name in ("stdout", "stderr")
+    }
+    deadline = None if timeout_s is None else began + timeout_s
+    try:
+        timed_out = _pump(process, captures, input, deadline)
+        if timed_out:
+            kill_group(process)
+        else:
+            try:
+                process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                timed_out = True
+    finally:
+        # Background children that outlive the leader are killed too: they would spoil later measurements.
+        kill_group(process)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+    return Completed(
+        argv=tuple(os.fspath(a) for a in argv),
+        status=process.returncode,
+        stdout=captures["stdout"].close(),
+        stderr=captures["stderr"].close(),
+        seconds=time.monotonic() - began,
+        timed_out=timed_out,
+    )
+
+
+def _pump(
+    process: subprocess.Popen[bytes],
+    captures: Mapping[str, _Capture],
+    data: bytes | None,
+    deadline: float | None,
+) -> bool:
+    """Move bytes until both streams are closed or the leader has exited; true when the deadline came first."""
+    pending = memoryview(data) if data else memoryview(b"")
+    with selectors.DefaultSelector() as selector:
+        for name in ("stdout", "stderr"):
+            stream = getattr(process, name)
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, name)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            if pending:
+                selector.register(process.stdin, selectors.EVENT_WRITE, "stdin")
+            else:
+                process.stdin.close()
+        exited_at: float | None = None
+        while any(key.data != "stdin" for key in selector.get_map().values()):
+            now = time.monotonic()
+            if deadline is not None and now >= deadline:
+                return True
+            if exited_at is None and process.poll() is not None:
+                exited_at = now
+            # A grandchild can hold the pipes open after the leader is gone; half a second is enough to drain.
+            if exited_at is not None and now - exited_at > 0.5:
+                return False
+            wait = 0.1 if deadline is None else min(0.1, deadline - now)
+            for key, _ in selector.select(max(wait, 0.0)):
+                if key.data == "stdin":
+                    try:
+                        pending = pending[os.write(key.fd, pending[:65536]) :]
+                    except BrokenPipeError:
+                        pending = memoryview(b"")
+                    if not pending:
+                        selector.unregister(key.fileobj)
+                        assert process.stdin is not None
+                        process.stdin.close()
+                    continue
+                try:
+                    chunk = os.read(key.fd, 65536)
+                except BlockingIOError:
+                    continue
+                if chunk:
+                    captures[key.data].feed(chunk)
+                else:
+                    selector.unregister(key.fileobj)
+    return False
+
+
+def stream(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    chunk: int = 1 << 20,
+) -> Iterator[bytes]:
+    """Yield a child's standard output in chunks as it comes; raise :class:`CommandFailed` on a bad end.
+
+    Closing the iterator early kills the child. For output that may be larger than memory should hold.
+    """
+    process = start(argv, cwd=cwd, env=env, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    finished = False
+    try:
+        while data := process.stdout.read1(chunk):  # type: ignore[attr-defined]
+            yield data
+        finished = True
+        status = process.wait()
+    finally:
+        kill_group(process)
+        process.stdout.close()
+    if finished and status != 0:
+        raise CommandFailed([os.fspath(a) for a in argv], f"status {status}")

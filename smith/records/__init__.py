@@ -1,0 +1,1 @@
+"""The values that flow through smith: frozen, unknown keys forbidden, versioned, exportable as JSON Schema."""

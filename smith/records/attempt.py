@@ -1,0 +1,58 @@
+"""Runs and attempts of agents."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from smith.records.base import Document, Oid, TaskId
+from smith.records.panel import PanelTask
+
+
+class Ended(StrEnum):
+    """How an attempt ended; infrastructure faults are told from a model's before grading."""
+
+    SUBMITTED = "submitted"
+    STOPPED = "stopped"
+    OUT_OF_BUDGET = "out_of_budget"
+    OUT_OF_TIME = "out_of_time"
+    STUCK = "stuck"
+    PROVIDER_ERROR = "provider_error"
+    SANDBOX_FAULT = "sandbox_fault"
+    INTERRUPTED = "interrupted"
+
+
+class RunConfig(Document):
+    """All that a run was started with. Frozen at the first start; a resume with another is refused."""
+
+    run: str
+    panel: str
+    tasks: tuple[PanelTask, ...]
+    agent: str
+    agent_options: dict[str, str] = {}
+    model: str | None = None
+    attempts: int = 1
+    jobs: int = 1
+    device: str = "auto"
+    budget_micro_usd: int | None = None
+    timeout_s: float | None = None
+    sandbox: str = "bubblewrap"
+    created_at: str
+    smith: str
+
+
+class Attempt(Document):
+    """One attempt of an agent at one task; its patch lies beside it."""
+
+    run: str
+    task: TaskId
+    tree: Oid
+    attempt: int
+    ended: Ended
+    detail: str = ""
+    patch_sha256: str
+    patch_bytes: int
+    micro_usd: int = 0
+    """Charged, in millionths of a dollar."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float

@@ -1,0 +1,119 @@
+"""What mining finds: candidates with what they changed, and a reason for every pull request left out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from smith.records.base import Document, Oid, Record
+from smith.records.pull_request import Evidence, MergeForm
+
+
+class Kind(StrEnum):
+    """What a pull request is for."""
+
+    FIX = "fix"
+    FEATURE = "feature"
+    PERF = "perf"
+    REFACTOR = "refactor"
+    TUNING = "tuning"
+    MAINTENANCE = "maintenance"
+    REVERT = "revert"
+    RELAND = "reland"
+    OTHER = "other"
+
+
+class Role(StrEnum):
+    """What a changed file is for."""
+
+    KERNEL = "kernel"
+    HOST = "host"
+    CONFIG = "config"
+    """Tuned configurations: data that kernels read."""
+    BUILD = "build"
+    TEST = "test"
+    TEST_SUPPORT = "test_support"
+    BENCHMARK = "benchmark"
+    DOCS = "docs"
+    CI = "ci"
+    VENDORED = "vendored"
+    GENERATED = "generated"
+    OTHER = "other"
+
+
+REFERENCE_ROLES = frozenset(
+    {Role.KERNEL, Role.HOST, Role.CONFIG, Role.BUILD, Role.VENDORED, Role.GENERATED, Role.OTHER}
+)
+"""Roles whose changes make up a reference patch."""
+HIDDEN_ROLES = frozenset({Role.TEST, Role.TEST_SUPPORT})
+"""Roles whose changes are hidden tests."""
+
+
+class ChangedFile(Record):
+    """One file that a pull request changed. Paths are as in git, undecodable bytes surrogate-escaped."""
+
+    path: str
+    old_path: str | None = None
+    change: Literal["added", "modified", "deleted", "renamed", "type"]
+    role: Role
+    language: str | None = None
+    """Kernel language, where the file holds kernels: triton, gluon, hip, cuda, native, ..."""
+
+
+class KernelChange(Record):
+    """The kernels of one file that a pull request changed."""
+
+    path: str
+    language: str
+    symbols: tuple[str, ...] = ()
+    """Qualified names of changed kernels, on the merged side (the base side for removed ones)."""
+
+
+class Candidate(Document):
+    """A merged pull request that can become a task."""
+
+    repo: str
+    """``owner/name``."""
+    url: str
+    """Where upstream is fetched from."""
+    pr: int
+    title: str
+    body: str = ""
+    author: str = ""
+    form: MergeForm
+    evidence: Evidence
+    certain: bool = True
+    base: Oid
+    merged: Oid
+    head: Oid | None = None
+    merged_at: str
+    kind: Kind
+    kind_evidence: str = ""
+    languages: tuple[str, ...] = ()
+    kernels: tuple[KernelChange, ...] = ()
+    source_files: tuple[str, ...] = ()
+    """Changed files that are neither tests, docs, CI nor benchmarks."""
+    test_files: tuple[str, ...] = ()
+    """Changed test files that still exist after the merge."""
+    files: tuple[ChangedFile, ...] = ()
+    flags: tuple[str, ...] = ()
+    """What the recommended filters look at: reverted, mass_edit, maintenance, ..."""
+
+
+class Rejection(Record):
+    """A merged pull request that was left out, and why."""
+
+    pr: int
+    title: str = ""
+    reason: str
+    """Typed: docs_only, ci_only, tests_only, no_kernel_change, rename_only, maintenance, revert, reverted, ..."""
+    detail: str = ""
+
+
+class Mined(Record):
+    """All of a history: ``seen`` equals candidates plus rejections."""
+
+    repo: str
+    seen: int
+    candidates: tuple[Candidate, ...]
+    rejections: tuple[Rejection, ...]

@@ -1,0 +1,45 @@
+"""A grade: the typed verdict on one submission."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.receipt import Timing
+from smith.records.results import TestResult
+
+
+class GradeVerdict(StrEnum):
+    SOLVED = "solved"
+    FAILED = "failed"
+    TAMPERED = "tampered"
+    INVALID_PATCH = "invalid_patch"
+    TIMEOUT = "timeout"
+    INFRA = "infra"
+    """Nothing can be said about the submission; to be graded again."""
+
+
+class Count(Record):
+    passed: int
+    total: int
+
+
+class Grade(Document):
+    """The verdict on one submission. Written as ``failed`` before anything runs."""
+
+    task: TaskId
+    tree: Oid
+    device: str
+    verdict: GradeVerdict
+    reasons: tuple[Reason, ...] = ()
+    fail_to_pass: Count
+    pass_to_pass: Count
+    speedup: Timing | None = None
+    speedup_reason: str
+    """Why there is or is not a speed-up: measured, not_asked, correctness_failed, cannot_measure_here, ..."""
+    patch_sha256: str
+    receipt: Oid | None = None
+    """Blob of the receipt that gave the expectations."""
+    tests: tuple[TestResult, ...] = ()
+    sandbox: str = ""
+    seconds: float = 0.0

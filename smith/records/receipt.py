@@ -1,0 +1,114 @@
+"""A receipt: what was found about one tree on one device."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.results import Failure
+
+
+class Verdict(StrEnum):
+    """Whether a task may be used on a device."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNRESOLVABLE = "unresolvable"
+    """This machine or device cannot tell."""
+
+
+class ReasonCode(StrEnum):
+    """Why a task is not valid. Each is documented in docs/validation.md."""
+
+    NO_FAIL_TO_PASS = "no_fail_to_pass"
+    HOST_CODE_ONLY = "host_code_only"
+    REFERENCE_FAILS = "reference_fails"
+    INVERTED = "inverted"
+    UNSTABLE = "unstable"
+    NO_TESTS = "no_tests"
+    NO_SPEEDUP = "no_speedup"
+    NEEDS_DEVICE = "needs_device"
+    NEEDS_WORKLOAD = "needs_workload"
+    NOT_INTERPRETABLE = "not_interpretable"
+    ENVIRONMENT = "environment"
+    BUILD_FAILED = "build_failed"
+    TIMEOUT = "timeout"
+    NOISY = "noisy"
+
+
+class UsedEnvironment(Record):
+    """The layered environment that tests ran in. ``digest`` covers what is installed, not where."""
+
+    name: str
+    digest: str
+    packages: dict[str, str] = {}
+    """Distribution name to version, of the layer and of torch, triton, numpy and pytest below it."""
+    python: str = ""
+
+
+class Arm(Record):
+    """One run of one arm: ``nop`` or ``reference``, in a fresh place."""
+
+    arm: str
+    repeat: int
+    passed: int
+    failed: int
+    other: int
+    seconds: float
+
+
+class TimedCase(Record):
+    """Speed-up of one workload case: ratio of baseline to reference time, with a bootstrap interval of 95 %."""
+
+    case: str
+    ratio: float
+    low: float
+    high: float
+
+
+class Timing(Record):
+    """A measured speed-up. A missing statement of method would void it, so all are required."""
+
+    method: str
+    device: str
+    rounds: int
+    """Interleaved pairs of fresh processes."""
+    noise_low: float
+    noise_high: float
+    """95 % interval of baseline against itself."""
+    cases: tuple[TimedCase, ...]
+    geomean: float
+    low: float
+    high: float
+    worst: float
+
+
+class Receipt(Document):
+    """What was found about one bundle tree on one device. Never edited, only replaced by another run."""
+
+    task: TaskId
+    tree: Oid
+    device: str
+    verdict: Verdict
+    reasons: tuple[Reason, ...] = ()
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    """Quarantined: outcomes differed between repeats."""
+    base_failures: dict[str, Failure] = {}
+    """How each fail-to-pass id fails on the base."""
+    launches: dict[str, int] = {}
+    """Launches and nested calls of changed kernels while the fail-to-pass ids pass."""
+    sensitivity: float | None = None
+    timing: Timing | None = None
+    arms: tuple[Arm, ...] = ()
+    repeats: int = 0
+    environment: UsedEnvironment | None = None
+    tried: tuple[str, ...] = ()
+    """Environments that were tried before this one, and why they were left."""
+    sandbox: str = ""
+    not_proved: tuple[str, ...] = ()
+    """What this receipt does not say, in words."""
+    smith: str = ""
+    """Version of smith."""
+    seconds: float = 0.0
