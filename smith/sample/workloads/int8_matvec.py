@@ -1,0 +1,21 @@
+"""Timing cases of the native int8 matrix-vector product."""
+
+from collections.abc import Callable
+
+import torch
+from minikernels.native.int8_matvec import int8_matvec
+
+SIZES = [(512, 2048), (1024, 1024), (2048, 2048), (1000, 3001)]
+
+
+def _case(rows: int, cols: int) -> Callable[[], object]:
+    generator = torch.Generator().manual_seed(rows * 65537 + cols)
+    q = torch.randint(-127, 128, (rows, cols), dtype=torch.int8, generator=generator)
+    scale = torch.rand(rows, generator=generator) / 127
+    x = torch.randn(cols, generator=generator)
+    return lambda: int8_matvec(q, scale, x)
+
+
+def cases() -> list[tuple[str, Callable[[], Callable[[], object]]]]:
+    """Return (name, make); ``make()`` builds the inputs and returns one timed call."""
+    return [(f"{rows}x{cols}", lambda rows=rows, cols=cols: _case(rows, cols)) for rows, cols in SIZES]

@@ -1,0 +1,19 @@
+"""Timing cases of the native transpose."""
+
+from collections.abc import Callable
+
+import torch
+from minikernels.native.transpose import transpose
+
+SIZES = [(512, 512), (1000, 1200), (1024, 1024), (2048, 1536)]
+
+
+def _case(rows: int, cols: int) -> Callable[[], object]:
+    generator = torch.Generator().manual_seed(rows * 65537 + cols)
+    x = torch.randn(rows, cols, generator=generator)
+    return lambda: transpose(x)
+
+
+def cases() -> list[tuple[str, Callable[[], Callable[[], object]]]]:
+    """Return (name, make); ``make()`` builds the inputs and returns one timed call."""
+    return [(f"{rows}x{cols}", lambda rows=rows, cols=cols: _case(rows, cols)) for rows, cols in SIZES]
