@@ -1,0 +1,104 @@
+"""From the records of one run to typed results: announced, started, finished and expected ids must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from smith.harness.channel import Announced, AnyRecord, Collected, End, Hello, Result, Start, Uncollected
+from smith.records.results import Failure, Outcome, TestResult
+
+
+@dataclass
+class Account:
+    """What the records of one process add up to. ``fault`` is set by the first that cannot follow the ones before."""
+
+    expected: frozenset[str] = frozenset()
+    greeted: bool = False
+    collected: list[Collected] = field(default_factory=list)
+    uncollected: list[Uncollected] = field(default_factory=list)
+    announced: dict[str, None] = field(default_factory=dict)
+    open: str | None = None
+    results: dict[str, TestResult] = field(default_factory=dict)
+    end: End | None = None
+    fault: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """The closing record came, nothing is open, and nothing was out of order."""
+        return self.fault is None and self.end is not None and self.open is None
+
+    def take(self, records: Iterable[AnyRecord]) -> None:
+        """Go through the records until one is out of order."""
+        for record in records:
+            self.fault = self._next(record)
+            if self.fault is not None:
+                return
+
+    def _next(self, record: AnyRecord) -> str | None:
+        if isinstance(record, Hello) is self.greeted:
+            return "greeted twice" if self.greeted else "no greeting"
+        if self.end is not None:
+            return "a record after the last"
+        match record:
+            case Hello():
+                self.greeted = True
+            case Collected():
+                self.collected.append(record)
+            case Uncollected():
+                self.uncollected.append(record)
+            case Announced():
+                if record.id in self.announced or record.id not in self.expected:
+                    return f"{shorten(record.id)} was not to be announced"
+                self.announced[record.id] = None
+            case Start():
+                if self.open is not None or record.id in self.results or record.id not in self.announced:
+                    return f"{shorten(record.id)} was not to be started"
+                self.open = record.id
+            case Result():
+                return self._finish(record)
+            case End():
+                self.end = record
+        return None
+
+    def _finish(self, record: Result) -> str | None:
+        if record.id != self.open:
+            return f"{shorten(record.id)} finished without having been started"
+        self.open = None
+        self.results[record.id] = TestResult(
+            id=record.id,
+            outcome=record.outcome,
+            seconds=record.seconds,
+            failure=record.failure,
+            message=record.message[:2000],
+            launches=record.launches,
+        )
+        return None
+
+    def verdict(self, expected: Sequence[str], timed_out: bool) -> list[TestResult]:
+        """One result for each expected id, whatever happened to it."""
+        return [self.results.get(name) or self._unfinished(name, timed_out) for name in expected]
+
+    def _unfinished(self, name: str, timed_out: bool) -> TestResult:
+        if name == self.open:
+            return TestResult(id=name, outcome=Outcome.TIMEOUT if timed_out else Outcome.CRASHED)
+        for part in self.uncollected:
+            if name not in self.announced and _covers(part.node, name):
+                return _from_collection(name, part)
+        return TestResult(id=name, outcome=Outcome.MISSING)
+
+
+def _covers(node: str, name: str) -> bool:
+    return node in ("", ".", name) or name.startswith((f"{node}::", f"{node}/"))
+
+
+def _from_collection(name: str, part: Uncollected) -> TestResult:
+    if part.skipped:
+        return TestResult(id=name, outcome=Outcome.SKIPPED, message=part.message)
+    outcome = Outcome.NOT_INTERPRETABLE if part.refused else Outcome.ERROR
+    return TestResult(id=name, outcome=outcome, failure=Failure.COLLECTION, message=part.message)
+
+
+def shorten(text: str) -> str:
+    """A name that came from inside, made fit for a note of one line."""
+    return ascii(text[:80])

@@ -1,0 +1,134 @@
+"""What a sandboxed program sees: the tree, the environment, smith's own few modules; and its variables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import smith
+from smith.errors import Unavailable
+from smith.harness.environment import TestEnvironment
+from smith.harness.place import Place
+from smith.records.recipe import Recipe
+from smith.sandbox.base import Bind, Ended, Limits, Sandbox
+from smith.sandbox.limits import PATH
+
+SHOWN = ("__init__.py", "inside", "device")
+"""What of the package ``smith`` is shown inside; nothing there knows an expectation."""
+PRELUDE = "prelude.py"
+PLUGIN = "smith.device.interpreter.plugin"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One place as a program inside sees it. Paths are those of the inside."""
+
+    sandbox: Sandbox
+    place: Place
+    environment: TestEnvironment
+    recipe: Recipe
+    device: str
+    prelude: Path | None = None
+
+    @property
+    def source(self) -> str:
+        """The source root."""
+        return "/smith/source" if self.sandbox.remaps else str(self.place.source)
+
+    @property
+    def lib(self) -> str:
+        """The folder that holds the package ``smith`` and the prelude."""
+        return "/smith/lib" if self.sandbox.remaps else str(self.place.lib)
+
+    @property
+    def tmp(self) -> str:
+        """Fresh scratch space, and where a program starts."""
+        return "/tmp" if self.sandbox.remaps else str(self.place.tmp)
+
+    @property
+    def kind(self) -> str:
+        """The kind of device: the part before the colon."""
+        return self.device.partition(":")[0]
+
+    @property
+    def plugin(self) -> str | None:
+        """The module that sets up the device when it is imported. Raises :class:`Unavailable` for other devices."""
+        if self.kind not in ("interpreter", "cpu"):
+            raise Unavailable(f"tests cannot be run on the device {self.device} here")
+        return PLUGIN if self.kind == "interpreter" else None
+
+    @property
+    def prelude_inside(self) -> str | None:
+        """Where the recipe's prelude lies."""
+        return f"{self.lib}/{PRELUDE}" if self.prelude is not None else None
+
+    def env(self) -> dict[str, str]:
+        """The variables. The recipe's come last: whoever wrote it knows the upstream."""
+        variables = {
+            "PATH": f"{self.environment.python.parent}:{PATH}",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONNOUSERSITE": "1",
+            "OMP_NUM_THREADS": "1",
+            "TRITON_CACHE_DIR": f"{self.tmp}/triton",
+            "HF_HUB_OFFLINE": "1",
+            **({} if self.sandbox.remaps else {"HOME": str(self.place.home), "TMPDIR": self.tmp}),
+            **self.environment.env,
+        }
+        if self.kind == "interpreter":
+            variables |= {"SMITH_DEVICE": self.device, "TRITON_INTERPRET": "1"}
+            variables |= {"SMITH_PRELUDE": self.prelude_inside} if self.prelude_inside else {}
+        variables |= self.recipe.env
+        inherited = variables.get("PYTHONPATH")
+        return variables | {"PYTHONPATH": f"{self.lib}:{inherited}" if inherited else self.lib}
+
+    def binds(self, *, source_writable: bool = False, scratch_on_disk: bool = False) -> list[Bind]:
+        """What is shown. With ``scratch_on_disk`` home and tmp are the place's own folders and not in memory."""
+        shown = [Bind(path, str(path)) for path in self.environment.binds]
+        shown += [Bind(self.place.source, self.source, source_writable), Bind(self.place.lib, self.lib)]
+        if scratch_on_disk and self.sandbox.remaps:
+            shown += [Bind(self.place.tmp, "/tmp", True), Bind(self.place.home, "/home/smith", True)]
+        return shown
+
+    def module(self, name: str, *arguments: str) -> list[str]:
+        """The command that runs a module of ``smith.inside``. ``-P``: the folder it starts in is not on the path."""
+        return [str(self.environment.python), "-P", "-m", f"smith.inside.{name}", *arguments]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        limits: Limits,
+        *,
+        source_writable: bool = False,
+        pass_fds: Sequence[int] = (),
+        input: bytes | None = None,
+        spill: Path | None = None,
+    ) -> Ended:
+        """Run a command in fresh scratch space, starting in ``tmp``."""
+        self._lay_out()
+        return self.sandbox.run(
+            argv,
+            cwd=self.tmp,
+            env=self.env(),
+            binds=self.binds(source_writable=source_writable),
+            limits=limits,
+            pass_fds=pass_fds,
+            input=input,
+            spill=spill,
+        )
+
+    def _lay_out(self) -> None:
+        """Fresh scratch folders, and copies of what smith shows: one bind, and the checkout stays out of sight."""
+        self.place.refresh()
+        package, here = self.place.lib / "smith", Path(smith.__file__).parent
+        if not package.exists():
+            package.mkdir()
+            for name in SHOWN:
+                if (here / name).is_dir():
+                    shutil.copytree(here / name, package / name, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(here / name, package / name)
+        if self.prelude is not None:
+            shutil.copy(self.prelude, self.place.lib / PRELUDE)

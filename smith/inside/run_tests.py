@@ -1,0 +1,133 @@
+"""Run pytest in this process as a plan from standard input says: ``python -m smith.inside.run_tests < plan.json``.
+
+The plan: ``mode`` (``collect`` or ``run``), ``root``, ``files``, ``ids``, ``python_path``, ``preload``,
+``device_plugin``, ``prelude``, ``pytest_args``, ``id_timeout_s``, ``stop_after_s``, ``key`` (hexadecimal) and
+``channel`` (a descriptor).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import runpy
+import sys
+from typing import Any
+
+import pytest
+
+from smith.inside.channel import Send, open_channel
+from smith.inside.outcomes import text_of
+from smith.inside.reporter import Launches, Reporter, uncollected
+
+# They rerun, reorder, distribute or time tests, which is the harness's business.
+UNWANTED = {
+    "flaky", "pytest_forked", "pytest_randomly", "pytest_repeat", "pytest_rerunfailures", "pytest_timeout",
+    "random_order", "xdist",
+}  # fmt: skip
+OPTIONS = [
+    "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
+    "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-p", "no:flaky", "-p", "no:xdist", "-p", "no:timeout",
+    "--continue-on-collection-errors", "--color=no", "--tb=short", "-q",
+]  # fmt: skip
+
+
+def main() -> int:
+    """Read the plan, prepare the process in the one order that keeps the reporter ours, and run pytest."""
+    plan: dict[str, Any] = json.load(sys.stdin)
+    send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
+    send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+    os.chdir(plan["root"])
+    _preload(plan.get("preload", ()))
+    plugins = _plugins()
+    _extend_path(plan["root"], plan.get("python_path", ()))
+    error = _device(plan)
+    if error is not None:
+        send("uncollected", **uncollected("", error))
+        send("end", status=3)
+        return 3
+    reporter = Reporter(plan, send, _launches())
+    status = _pytest(plan, send, [*plugins, reporter])
+    reporter.end(status)
+    return status
+
+
+def _preload(names: tuple[str, ...]) -> None:
+    """Import libraries before the repository's folders are on the path, so that no file there can stand for them."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+
+
+def _plugins() -> list[Any]:
+    """The environment's own pytest plug-ins; pytest would also take those of a repository's egg-info on the path."""
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    found: dict[str, Any] = {}
+    points: Any = importlib.metadata.entry_points()
+    for point in points.select(group="pytest11") if hasattr(points, "select") else points.get("pytest11", ()):
+        if point.value.partition(":")[0].partition(".")[0] not in UNWANTED:
+            try:
+                found[point.value] = point.load()
+            except Exception as error:
+                print(f"smith: the pytest plug-in {point.name} does not load: {text_of(error)}", file=sys.stderr)
+    return list(found.values())
+
+
+def _extend_path(root: str, entries: tuple[str, ...]) -> None:
+    """Put the repository's folders first, here and for child processes. smith's own modules are loaded by now."""
+    folders = [os.path.normpath(os.path.join(root, entry)) for entry in entries]
+    here = os.path.abspath(os.environ.get("TMPDIR", "/tmp"))
+    sys.path[:] = folders + [entry for entry in sys.path if entry not in ("", here)]
+    inherited = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join([*folders, inherited] if inherited else folders)
+
+
+def _device(plan: dict[str, Any]) -> Any:
+    """Install the device and run the recipe's prelude; what went wrong, if something did."""
+    try:
+        if plan.get("device_plugin"):
+            importlib.import_module(plan["device_plugin"])
+        elif plan.get("prelude"):
+            runpy.run_path(plan["prelude"], run_name="smith_prelude")
+    except BaseException as error:
+        return error
+    return None
+
+
+def _launches() -> Launches:
+    """A function that gives the launches and nested calls by kernel since it was last called."""
+    module: Any = sys.modules.get("smith.device.interpreter.launches")
+    if module is None:
+        return lambda: {}
+    snapshot, reset = module.snapshot, module.reset
+
+    def take() -> dict[str, int]:
+        counts = {key: each["launches"] + each["calls"] for key, each in snapshot().items()}
+        reset()
+        return {key: count for key, count in counts.items() if count}
+
+    return take
+
+
+def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:
+    """pytest on the files that exist; the others are reported as not collected."""
+    present = [name for name in plan["files"] if os.path.exists(name)]
+    for name in plan["files"]:
+        if name not in present:
+            send("uncollected", **uncollected(name, FileNotFoundError("no such file")))
+    if not present:
+        return 5
+    arguments = [*OPTIONS, f"--rootdir={plan['root']}", *plan.get("pytest_args", ())]
+    if plan["mode"] == "collect":
+        arguments.append("--collect-only")
+    named = [f"./{name}" if name.startswith("-") else name for name in present]
+    return int(pytest.main([*arguments, *named], plugins=plugins))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What a sandbox is: a way to run one command so that it sees only what it is given and outlives nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from smith.process import Completed
+
+Breach = Literal["memory", "processes", "output"]
+"""A limit of the whole sandbox (not of one process) that ended a run."""
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A folder or file of the host, seen inside at the absolute path ``target``."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one run. Memory and processes count the whole tree, ``file_bytes`` each file and each output."""
+
+    wall_s: float
+    memory_bytes: int = 8 << 30
+    processes: int = 1024
+    file_bytes: int = 2 << 30
+    open_files: int = 4096
+
+
+@dataclass(frozen=True)
+class Ended(Completed):
+    """How a sandboxed command ended. ``breach`` names the limit for which the sandbox killed it."""
+
+    breach: Breach | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.breach is None and super().ok
+
+    @property
+    def ending(self) -> str:
+        """As of :class:`Completed`, or ``over the limit of ...``."""
+        return f"over the limit of {self.breach}" if self.breach else super().ending
+
+
+class Sandbox(Protocol):
+    """One maker of sandboxes. It holds no state: the same object may run commands at the same time."""
+
+    name: str
+    remaps: bool
+    """Whether a bind's target may differ from its source."""
+
+    def check(self) -> str | None:
+        """None when it works on this machine, else why not, in one line."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        binds: Sequence[Bind],
+        limits: Limits,
+        pass_fds: Sequence[int] = (),
+        input: bytes | None = None,
+        spill: Path | None = None,
+    ) -> Ended:
+        """Run ``argv`` to its end; when this returns, every process it started is gone.
+
+        Inside, the environment is ``env`` over fixed HOME, TMPDIR, PATH and LANG and nothing inherited. Never
+        raises for how the command ended; raises :class:`Unavailable` when the sandbox itself cannot be made.
+        """
+
+
+def breached(completed: Completed, breach: Breach | None) -> Ended:
+    """``completed`` with the limit that ended it, if one did."""
+    return Ended(
+        argv=completed.argv,
+        status=completed.status,
+        stdout=completed.stdout,
+        stderr=completed.stderr,
+        seconds=completed.seconds,
+        timed_out=completed.timed_out,
+        breach=breach,
+    )

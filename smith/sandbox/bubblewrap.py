@@ -1,0 +1,220 @@
+"""The default on Linux: bubblewrap. No daemon and no image, and it works in most cluster pods.
+
+Two ways of becoming nobody, because the host's user decides which is possible:
+
+- A real root (it may mount) makes the mounts itself and then becomes a fresh user id that owns nothing on this
+  machine. For the time of the run that id is lent the writable binds.
+- Anybody else, and a root without that right, gets a user namespace in which one id stands for its own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from smith import process
+from smith.errors import Unavailable
+from smith.sandbox import limits as kernel
+from smith.sandbox.base import Bind, Ended, Limits, breached
+from smith.sandbox.watch import Watch
+
+HOME = "/home/smith"
+INSIDE_ID = 1000
+# What programs look up in /etc; users, groups and hosts are made anew.
+ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
+HINT = "install Debian's package bubblewrap, allow user namespaces, or choose --sandbox host (no isolation)"
+_CAP_SYS_ADMIN = 1 << 21
+
+
+class Bubblewrap:
+    """Own namespaces, no network but an own loopback, a minimal root, no capabilities, nothing inherited."""
+
+    name = "bubblewrap"
+    remaps = True
+
+    def check(self) -> str | None:
+        """None when it works on this machine, else why not, in one line."""
+        if not sys.platform.startswith("linux"):
+            return "bubblewrap needs Linux"
+        for program in ("bwrap", "prlimit", "setpriv"):
+            if shutil.which(program, path=kernel.PATH) is None:
+                return f"{program} is not installed"
+        try:
+            ended = self.run(["true"], cwd="/", env={}, binds=(), limits=Limits(wall_s=20, memory_bytes=1 << 30))
+        except Unavailable as error:
+            return error.message
+        return None if ended.ok else f"a first command did not run: {ended.ending}"
+
+    def require(self) -> None:
+        """Raise :class:`Unavailable` unless it works here."""
+        if reason := self.check():
+            raise Unavailable(f"sandbox bubblewrap: {reason}", hint=HINT)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        binds: Sequence[Bind],
+        limits: Limits,
+        pass_fds: Sequence[int] = (),
+        input: bytes | None = None,
+        spill: Path | None = None,
+    ) -> Ended:
+        """As :meth:`Sandbox.run`. ``/tmp`` and the home are fresh and in memory unless a bind lies there."""
+        inside = {"HOME": HOME, "TMPDIR": "/tmp", "PATH": kernel.PATH, "LANG": "C.UTF-8", **env}
+        as_root = _may_mount()
+        user = _fresh_id() if as_root else INSIDE_ID
+        drop = _become(user) if as_root else []
+        shown = _binds(binds)
+        with Watch(limits, spill) as watch, _lent(binds, user if as_root else None), _files() as make_file:
+            words = [
+                *_namespaces(as_root),
+                "--json-status-fd", str(watch.fd),
+                *_root(limits, make_file, user),
+                *shown,
+                *(word for target in ("/dev", "/") for word in ("--remount-ro", target)),
+                "--chdir", cwd,
+            ]  # fmt: skip
+            # By a file, so that no host path shows in the command line that the sandboxed processes can read.
+            arguments = make_file(b"".join(word.encode() + b"\0" for word in words))
+            completed = process.run(
+                # bwrap itself is started with the inner environment: its own can be read at /proc/1/environ.
+                ["bwrap", "--args", str(arguments), "--", *kernel.prefix(limits), *drop, *argv],
+                env=inside,
+                input=input,
+                timeout_s=limits.wall_s,
+                pass_fds=(*pass_fds, watch.fd, *make_file.fds),
+                spill=spill,
+            )
+        if not (watch.executed or completed.timed_out or watch.breach):
+            said = completed.stderr.text.strip().splitlines()
+            raise Unavailable(f"bubblewrap: {said[-1] if said else completed.ending}", hint=HINT)
+        return breached(completed, watch.breach)
+
+
+class _Files:
+    """Small files in memory that bwrap reads by descriptor."""
+
+    def __init__(self) -> None:
+        self.fds: list[int] = []
+
+    def __call__(self, data: bytes) -> int:
+        fd = os.memfd_create("smith")
+        self.fds.append(fd)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
+
+@contextmanager
+def _files() -> Iterator[_Files]:
+    files = _Files()
+    try:
+        yield files
+    finally:
+        for fd in files.fds:
+            os.close(fd)
+
+
+def _namespaces(as_root: bool) -> list[str]:
+    words = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    words += ["--hostname", "smith", "--die-with-parent", "--new-session"]
+    if not as_root:
+        words += ["--unshare-user", "--uid", str(INSIDE_ID), "--gid", str(INSIDE_ID)]
+    return words
+
+
+def _root(limits: Limits, make_file: _Files, user: int) -> list[str]:
+    """The mounts that every sandbox has: programs read-only, and scratch space whose size counts as memory."""
+    words: list[str] = ["--ro-bind", "/usr", "/usr", *_folders("/etc", HOME, "/sys/devices/system/cpu")]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            words += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            words += ["--ro-bind", str(path), str(path)]
+    for name in ETC:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    made = {
+        "passwd": f"root:x:0:0::/nonexistent:/bin/false\nsmith:x:{user}:{user}::{HOME}:/bin/sh\n",
+        "group": f"root:x:0:\nsmith:x:{user}:\n",
+        "hosts": "127.0.0.1 localhost smith\n::1 localhost\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    }
+    for name, text in made.items():
+        words += ["--perms", "0444", "--file", str(make_file(text.encode())), f"/etc/{name}"]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    words += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
+    size = str(max(limits.memory_bytes // 4, 1 << 20))
+    for target, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (HOME, "0777")):
+        words += ["--size", size, "--perms", mode, "--tmpfs", target]
+    return words
+
+
+def _folders(*targets: str) -> list[str]:
+    """Words that make the parents of ``targets``, and these, readable folders; bwrap's own would be closed ones."""
+    parents = {str(parent) for target in targets for parent in PurePosixPath(target).parents}
+    wanted = sorted((parents | set(targets)) - {"/", "/dev", "/tmp"}, key=len)
+    return [word for folder in wanted for word in ("--perms", "0755", "--dir", folder)]
+
+
+def _binds(binds: Sequence[Bind]) -> list[str]:
+    parents = [str(PurePosixPath(b.target).parent) for b in binds]
+    words = _folders(*(p for p in parents if not p.startswith(("/usr", "/proc", "/dev"))))
+    for bind in sorted(binds, key=lambda b: len(PurePosixPath(b.target).parts)):
+        if not bind.source.exists():
+            raise Unavailable(f"{bind.source}: cannot be shown in the sandbox: it does not exist")
+        access = "--bind" if bind.writable else "--ro-bind"
+        words += ["--dev-bind" if bind.target.startswith("/dev/") else access, str(bind.source), bind.target]
+    return words
+
+
+def _may_mount() -> bool:
+    """Whether this process is a root that may mount without a user namespace of its own."""
+    if os.geteuid() != 0:
+        return False
+    status = Path("/proc/self/status").read_text()
+    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    return bool(int(effective, 16) & _CAP_SYS_ADMIN)
+
+
+def _fresh_id() -> int:
+    """A user id for one run. Where the machine has them all it is one that no user or container is given."""
+    ranges = map(str.split, Path("/proc/self/uid_map").read_text().splitlines())
+    ends = [int(first) + int(count) for first, _, count in ranges]
+    if max(ends) > 2_100_000_000:
+        return 2_000_000_000 + secrets.randbelow(100_000_000)
+    top = min(max(ends), 60_000)
+    return INSIDE_ID + secrets.randbelow(max(1, top - INSIDE_ID))
+
+
+def _become(user: int) -> list[str]:
+    identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
+    return ["setpriv", *identity, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"]
+
+
+@contextmanager
+def _lent(binds: Sequence[Bind], user: int | None) -> Iterator[None]:
+    """Let ``user`` own the writable binds for the time of a run; afterwards everything in them is the host's again."""
+    folders = [str(b.source) for b in binds if b.writable and not b.target.startswith("/dev/")]
+    if user is None or not folders:
+        yield
+        return
+    _chown(folders, user)
+    try:
+        yield
+    finally:
+        _chown(folders, os.geteuid())
+
+
+def _chown(folders: Sequence[str], user: int) -> None:
+    """Give whole trees to ``user``: links themselves and never what they point at, to any depth (coreutils' way)."""
+    process.run(["chown", "-R", "-h", "-P", f"{user}:{user}", "--", *folders])
