@@ -50,7 +50,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  && $(BIN)/python -m pip --version >/dev/null 2>&1 \
 	  || $(PYTHON) -m venv --clear $(VENV_ARGS) $(VENV)
 	@grep -viE '$(NOT_PINNED)' constraints.txt > $(VENV)/constraints.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c $(VENV)/constraints.txt $(INSTALL)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_ARGS) -c $(VENV)/constraints.txt $(INSTALL)
 	@touch $@
 
 # Spread over processes by file, so that a module's fixtures are made once; plain pytest where xdist is missing.

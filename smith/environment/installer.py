@@ -49,9 +49,6 @@ def install(
     base: Base, python: Path, packages: Sequence[str], pins: Mapping[str, str], constraints: Path, log: Path | None
 ) -> None:
     """Install ``packages`` for ``python``, holding ``pins`` where they are. Raises :class:`EnvironmentFailed`."""
-    able, words = available(base)
-    if not able:
-        raise EnvironmentFailed(f"packages cannot be installed: {words}", hint="python -m ensurepip --upgrade")
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
     argv: list[str | os.PathLike[str]] = [base.executable, "-m", "pip", "--python", python, "--no-input"]
     argv += ["--disable-pip-version-check", "install", "--no-user", "--progress-bar", "off"]
@@ -65,6 +62,9 @@ def install(
         with log.open("a", encoding="utf-8") as file:
             file.write(f"$ pip install {' '.join(packages)}\n{output}\n{done.ending}\n")
     if not done.ok:
+        able, words = available(base)
+        if not able:
+            raise EnvironmentFailed(f"packages cannot be installed: {words}", hint="python -m ensurepip --upgrade")
         if done.timed_out:
             raise EnvironmentFailed(f"{', '.join(packages)}: pip {done.ending}", output=output)
         raise EnvironmentFailed(explain(output, packages), hint=_hint(output, base), output=output)

@@ -214,10 +214,10 @@ def _repoint_scripts(fresh: Path, place: Path) -> None:
     for script in (fresh / "bin").iterdir():
         if script.is_file() and not script.is_symlink():
             with script.open("rb") as file:
-                first = file.read(2)
-            if first == b"#!":
-                line, rest, body = script.read_bytes().partition(b"\n")
-                script.write_bytes(line.replace(old, new) + rest + body)
+                is_script = file.read(2) == b"#!"
+            if is_script:
+                # Not the first line alone: pip writes a shell line below it where the path is long.
+                script.write_bytes(script.read_bytes().replace(old, new))
 
 
 def _ask(python: Path, site: Path) -> tuple[set[str], dict[str, str]]:
