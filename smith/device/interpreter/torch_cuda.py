@@ -91,11 +91,8 @@ class _Context:
         return False
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
 def _always(value: Any) -> Any:
+    """A new function that answers ``value``: torch._dynamo refuses one object under two names."""
     return lambda *_, **__: value
 
 
@@ -146,29 +143,33 @@ def _patch_actions() -> None:
     for name in ("init", "_lazy_init", "synchronize", "empty_cache", "set_device", "set_stream", "ipc_collect",
                  "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_accumulated_memory_stats",
                  "reset_max_memory_cached", "set_sync_debug_mode", "set_per_process_memory_fraction"):
-        setattr(_C, name, _nothing)
+        setattr(_C, name, _always(None))
     for name in ("empty_cache", "reset_peak_memory_stats", "memory_allocated", "max_memory_allocated"):
         setattr(_C.memory, name, getattr(_C, name))
-    _C.device = _C.device_of = _C.stream = _Context
-    _C.Stream = _C.ExternalStream = Stream
-    _C.Event = Event
-    _T.Event = Event
-    _T.Stream = Stream
+    for name in ("device", "device_of", "stream"):
+        setattr(_C, name, type(name, (_Context,), {}))
+    for owner in (_C, _T):
+        owner.Stream = type("Stream", (Stream,), {})
+        owner.Event = type("Event", (Event,), {})
+    _C.ExternalStream = type("ExternalStream", (Stream,), {})
     current = Stream()
-    _C.current_stream = _C.default_stream = _always(current)
-    _C.CUDAGraph = _C.graph = _C.make_graphed_callables = refuse("CUDA graphs")
-    for name in ("range", "range_push", "range_pop", "mark"):
-        setattr(_C.nvtx, name, _Context if name == "range" else _nothing)
+    for name in ("current_stream", "default_stream"):
+        setattr(_C, name, _always(current))
+    for name in ("CUDAGraph", "graph", "make_graphed_callables"):
+        setattr(_C, name, refuse("CUDA graphs"))
+    for name in ("range_push", "range_pop", "mark"):
+        setattr(_C.nvtx, name, _always(None))
+    _C.nvtx.range = type("range", (_Context,), {})
 
 
 def _patch_random() -> None:
     """One generator, the CPU's, stands for the host's and the device's."""
 
-    def manual_seed(seed: int) -> None:
-        torch.default_generator.manual_seed(int(seed))
-
-    _C.manual_seed = _C.manual_seed_all = _C.random.manual_seed = _C.random.manual_seed_all = manual_seed
-    _C.seed = _C.seed_all = _nothing
+    for name in ("manual_seed", "manual_seed_all"):
+        seed = lambda seed: torch.default_generator.manual_seed(int(seed)) and None  # noqa: E731
+        setattr(_C, name, seed)
+        setattr(_C.random, name, seed)
+    _C.seed, _C.seed_all = _always(None), _always(None)
     _C.initial_seed = lambda: torch.default_generator.initial_seed()
     _C.get_rng_state = lambda device="cuda": torch.get_rng_state()
     _C.set_rng_state = lambda state, device="cuda": torch.set_rng_state(state)
@@ -186,8 +187,8 @@ def _patch_accelerator() -> None:
         setattr(accelerator, name, _always(value))
     for name in ("synchronize", "set_device_index", "set_device_idx", "set_stream", "empty_cache",
                  "reset_peak_memory_stats"):
-        setattr(accelerator, name, _nothing)
-    accelerator.current_stream = _C.current_stream
+        setattr(accelerator, name, _always(None))
+    accelerator.current_stream = _always(_C.current_stream())
 
 
 def _patch_versions(target: Target) -> None:
@@ -208,7 +209,12 @@ def _patch_cpu_module() -> None:
     for name in ("device", "get_device_properties", "get_device_capability", "get_device_name", "empty_cache",
                  "memory_allocated", "max_memory_allocated", "reset_peak_memory_stats", "manual_seed", "manual_seed_all"):
         if not hasattr(cpu, name):
-            setattr(cpu, name, getattr(_C, name))
+            answer = getattr(_C, name)
+            setattr(cpu, name, type(name, (answer,), {}) if isinstance(answer, type) else _forward(answer))
+
+
+def _forward(function: Any) -> Any:
+    return lambda *args, **kwargs: function(*args, **kwargs)
 
 
 def install(target: Target) -> None:

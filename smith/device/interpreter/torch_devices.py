@@ -196,7 +196,7 @@ def _patch_missing_on_cpu() -> None:
 
     _T.histc = integer_histc
     tensor: Any = torch.Tensor
-    tensor.histc = integer_histc
+    tensor.histc = lambda self, *args, **kwargs: integer_histc(self, *args, **kwargs)
 
 
 def install() -> None:
