@@ -70,9 +70,9 @@ test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MI
 	@$(PYTEST) -m real $(T)
 
 lint: $(STAMP) ## ruff and mypy
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check . ; exit 1; }
-	@$(BIN)/mypy
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import subprocess
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from smith.environment.layers import LayeredEnvironment
+from smith.records.recipe import EnvironmentChoice
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,18 @@ class Shelf:
                 record.append(f"{file},sha256={digest},{len(text.encode())}\n")
             wheel.writestr(f"{info}/RECORD", "".join(record) + f"{info}/RECORD,,\n")
         return path
+
+
+def choice(*packages: str) -> EnvironmentChoice:
+    return EnvironmentChoice(name="era", packages=packages)
+
+
+def ask(environment: LayeredEnvironment, code: str) -> str:
+    """What ``code`` prints in the environment."""
+    return subprocess.run(
+        [environment.python, "-I", "-c", code],
+        env={**os.environ, **environment.env},
+        check=True,
+        text=True,
+        capture_output=True,
+    ).stdout.strip()
