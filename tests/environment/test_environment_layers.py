@@ -166,9 +166,9 @@ def test_the_binds_are_all_that_the_interpreter_needs(tmp_path: Path, shelf: She
     environment = build(choice("tiny-thing"), tmp_path / "environments")
     assert all(path.is_absolute() and path.exists() for path in environment.binds)
     argv = ["bwrap", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
-    for path in ("/usr", "/bin", "/lib", "/lib64"):
-        if Path(path).exists():
-            argv += ["--ro-bind", path, path]
+    for system in ("/usr", "/bin", "/lib", "/lib64"):
+        if Path(system).exists():
+            argv += ["--ro-bind", system, system]
     try:
         if subprocess.run([*argv, "true"], capture_output=True).returncode != 0:
             pytest.skip("bubblewrap cannot make a sandbox here")
