@@ -81,6 +81,11 @@ class Layout:
     def logs(self) -> Path:
         return self.volatile / "logs"
 
+    @property
+    def quiet(self) -> Path:
+        """Lock that keeps timings and other trials apart."""
+        return self.volatile / "quiet.lock"
+
     def task(self, task_id: str) -> Path:
         return self.tasks / task_id
 
@@ -132,6 +137,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, path)
+        _flush_folder(path.parent)
     except OSError as error:
         raise Unavailable(f"{path}: cannot be written: {error.strerror}", hint="nothing was changed") from error
     finally:
@@ -140,36 +146,86 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
                 os.unlink(temporary)
 
 
+def _flush_folder(folder: Path) -> None:
+    """Make a rename last through a power cut, where the file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a fresh folder beside ``path``; on success put it in the place of ``path``, else remove it.
 
     An older folder at ``path`` is moved aside first and removed last, so that a kill at any instant leaves the old
     one, the new one, or (between two renames) the old one beside its place, from where :func:`recover` returns it.
+    Two processes must not replace one path at the same time (:func:`locked`). Raises :class:`Unavailable` when the
+    disk is full or the folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.new."))
-    fresh.chmod(0o755)
+    recover(path)
     old = path.with_name(f".{path.name}.old")
     try:
+        fresh, held = _fresh_beside(path)
+    except OSError as error:
+        raise Unavailable(f"{path}: cannot be written: {error.strerror}", hint="nothing was changed") from error
+    try:
         yield fresh
-        if path.exists():
+        if os.path.lexists(path):
             remove_tree(old)
             path.rename(old)
         fresh.rename(path)
+        _flush_folder(path.parent)
         remove_tree(old)
     except OSError as error:
         recover(path)
         raise Unavailable(f"{path}: cannot be written: {error.strerror}", hint="nothing was changed") from error
     finally:
+        os.close(held)
         remove_tree(fresh)
 
 
+def _fresh_beside(path: Path) -> tuple[Path, int]:
+    """A new folder beside ``path``, locked while this process lives: :func:`recover` removes only those of the dead."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.new."))
+        held = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if fresh.exists():  # else somebody's recover() came between making and locking it
+            fresh.chmod(0o755)
+            return fresh, held
+        os.close(held)
+
+
 def recover(path: Path) -> None:
-    """Bring back the folder that a killed :func:`replacing` had moved aside, and remove what it left."""
+    """Bring back the folder that a killed :func:`replacing` had moved aside, and remove what it left.
+
+    Does nothing while a living process is replacing ``path``, so readers may call it too.
+    """
+    prefix = f".{path.name}.new."
     old = path.with_name(f".{path.name}.old")
-    if old.exists() and not path.exists():
-        old.rename(path)
+    with contextlib.suppress(OSError):  # what cannot be mended here is said by the write that follows
+        left = [path.parent / name for name in os.listdir(path.parent) if name.startswith(prefix)]
+        if not all([_removed_if_dead(folder) for folder in left]):
+            return
+        if old.exists() and not path.exists():
+            old.rename(path)
+        remove_tree(old)
+
+
+def _removed_if_dead(folder: Path) -> bool:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_tree(folder)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 def remove_tree(path: Path) -> None:
@@ -197,10 +253,15 @@ def remove_tree(path: Path) -> None:
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold an exclusive lock on ``path`` (made where missing); the kernel frees it when the process dies.
 
-    Raises :class:`BadInput` when ``wait`` is false and another process holds it.
+    Raises :class:`BadInput` when ``wait`` is false and another process holds it, :class:`Unavailable` when the file
+    cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    except OSError as error:
+        raise Unavailable(f"{path}: cannot be written: {error.strerror}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:

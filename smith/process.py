@@ -12,6 +12,7 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,8 @@ class Completed:
         if self.timed_out:
             return f"timed out after {self.seconds:.0f} s"
         if self.status < 0:
-            return f"killed by {signal.Signals(-self.status).name}"
+            known = {s.value: s.name for s in signal.Signals}  # most real-time signals have no name
+            return f"killed by {known.get(-self.status, f'signal {-self.status}')}"
         return "ok" if self.status == 0 else f"status {self.status}"
 
     def check(self) -> Completed:
@@ -94,12 +96,10 @@ class _Capture:
     def feed(self, chunk: bytes) -> None:
         self.total += len(chunk)
         if self._spill_path is not None:
-            if self._file is None and self.total > self._head_limit + self._tail_limit:
-                self._spill_path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._spill_path.open("wb")
-                self._file.write(bytes(self._head) + bytes(self._tail))
-            if self._file is not None:
-                self._file.write(chunk)
+            try:
+                self._spill(chunk, self._spill_path)
+            except OSError as error:
+                raise Unavailable(f"{self._spill_path}: cannot be written: {error.strerror}") from error
         room = self._head_limit - len(self._head)
         if room > 0:
             self._head += chunk[:room]
@@ -108,6 +108,14 @@ class _Capture:
         # Trimmed at twice the limit, so that the cost of trimming stays linear in the output.
         if len(self._tail) > 2 * self._tail_limit or (self._file is None and self._spill_path is None):
             self._trim()
+
+    def _spill(self, chunk: bytes, path: Path) -> None:
+        if self._file is None and self.total > self._head_limit + self._tail_limit:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("wb", buffering=0)  # unbuffered: what was seen is on disk when smith is killed
+            self._file.write(bytes(self._head) + bytes(self._tail))
+        if self._file is not None:
+            self._file.write(chunk)
 
     def _trim(self) -> None:
         if len(self._tail) > self._tail_limit:
@@ -122,16 +130,69 @@ class _Capture:
         return Output(bytes(self._head), bytes(self._tail), self.total, spilled)
 
 
-def kill_group(process: subprocess.Popen[bytes], *, grace_s: float = 0.0) -> None:
-    """Kill the whole group of ``process`` and wait until its leader is gone. TERM first where ``grace_s`` allows."""
-    if grace_s > 0:
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the child has ended, without reaping it: until then its number cannot become another group's."""
+    if process.returncode is not None:
+        return True
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _await_exit(process: subprocess.Popen[bytes], deadline: float | None) -> bool:
+    """Wait without reaping; false when the deadline came first."""
+    pause = 0.0005
+    while not exited(process):
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return False
+        time.sleep(pause if deadline is None else min(pause, deadline - now))
+        pause = min(2 * pause, 0.02)
+    return True
+
+
+def kill_group(process: subprocess.Popen[bytes], *, grace_s: float = 0.0) -> bool:
+    """Kill the whole group of ``process``, wait for its leader and see that no member is left.
+
+    TERM comes first where ``grace_s`` allows. False when a member could not be seen to go within five seconds.
+    """
+    if grace_s > 0 and not exited(process):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace_s)
+        _await_exit(process, time.monotonic() + grace_s)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    return _seen_gone(process.pid, time.monotonic() + 5.0)
+
+
+def _seen_gone(group: int, deadline: float) -> bool:
+    pause = 0.0005
+    while True:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        # Signals reach zombies too, and nobody may ever reap an orphan where the first process is not an init.
+        if pause > 0.005 and not _alive(group):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+def _alive(group: int) -> bool:
+    """Whether a member of the group is more than a zombie."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _parent, its_group = stat.read_text("utf-8", "replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return not Path("/proc/self/stat").exists()
 
 
 def start(
@@ -146,7 +207,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a child in a new process group. The caller reads its pipes and ends it (:func:`kill_group`).
 
-    Raises :class:`Unavailable` when the program does not exist.
+    Raises :class:`Unavailable` when the program does not exist or cannot be started.
     """
     try:
         return subprocess.Popen(
@@ -163,6 +224,8 @@ def start(
         if cwd is not None and not Path(cwd).is_dir():
             raise Unavailable(f"the folder {cwd} does not exist") from error
         raise Unavailable(f"the program {argv[0]} is not installed") from error
+    except OSError as error:  # not executable, a file for a folder, too many arguments, no memory
+        raise Unavailable(f"the program {argv[0]} cannot be started: {error.strerror}") from error
 
 
 def run(
@@ -198,14 +261,7 @@ def run(
     }
     deadline = None if timeout_s is None else began + timeout_s
     try:
-        timed_out = _pump(process, captures, input, deadline)
-        if timed_out:
-            kill_group(process)
-        else:
-            try:
-                process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                timed_out = True
+        timed_out = _pump(process, captures, input, deadline) or not _await_exit(process, deadline)
     finally:
         # Background children that outlive the leader are killed too: they would spoil later measurements.
         kill_group(process)
@@ -229,7 +285,7 @@ def _pump(
     data: bytes | None,
     deadline: float | None,
 ) -> bool:
-    """Move bytes until both streams are closed or the leader has exited; true when the deadline came first."""
+    """Move bytes until every pipe is closed or the leader has exited; true when the deadline came first."""
     pending = memoryview(data) if data else memoryview(b"")
     with selectors.DefaultSelector() as selector:
         for name in ("stdout", "stderr"):
@@ -243,20 +299,23 @@ def _pump(
             else:
                 process.stdin.close()
         exited_at: float | None = None
-        while any(key.data != "stdin" for key in selector.get_map().values()):
+        # A child may close its outputs and go on reading, so its input counts as well.
+        while keys := selector.get_map():
             now = time.monotonic()
             if deadline is not None and now >= deadline:
                 return True
-            if exited_at is None and process.poll() is not None:
+            if exited_at is None and exited(process):
                 exited_at = now
             # A grandchild can hold the pipes open after the leader is gone; half a second is enough to drain.
-            if exited_at is not None and now - exited_at > 0.5:
+            if exited_at is not None and (now - exited_at > 0.5 or all(k.data == "stdin" for k in keys.values())):
                 return False
             wait = 0.1 if deadline is None else min(0.1, deadline - now)
             for key, _ in selector.select(max(wait, 0.0)):
                 if key.data == "stdin":
                     try:
                         pending = pending[os.write(key.fd, pending[:65536]) :]
+                    except BlockingIOError:
+                        continue
                     except BrokenPipeError:
                         pending = memoryview(b"")
                     if not pending:
@@ -286,16 +345,17 @@ def stream(
 
     Closing the iterator early kills the child. For output that may be larger than memory should hold.
     """
-    process = start(argv, cwd=cwd, env=env, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    finished = False
-    try:
-        while data := process.stdout.read1(chunk):  # type: ignore[attr-defined]
-            yield data
-        finished = True
-        status = process.wait()
-    finally:
-        kill_group(process)
-        process.stdout.close()
-    if finished and status != 0:
-        raise CommandFailed([os.fspath(a) for a in argv], f"status {status}")
+    with tempfile.TemporaryFile() as said:
+        process = start(argv, cwd=cwd, env=env, stderr=said)
+        assert process.stdout is not None
+        try:
+            while data := process.stdout.read1(chunk):  # type: ignore[attr-defined]
+                yield data
+            _await_exit(process, None)
+        finally:
+            kill_group(process)
+            process.stdout.close()
+        if process.returncode != 0:
+            said.seek(max(0, said.seek(0, os.SEEK_END) - TAIL_BYTES))
+            output = said.read().decode("utf-8", "replace")
+            raise CommandFailed([os.fspath(a) for a in argv], f"status {process.returncode}", output)

@@ -86,6 +86,10 @@ def _sample(mirrors: Path, name: str | None) -> Upstream:
 
 def _local(path: Path, name: str | None) -> Upstream:
     repository = Repository.discover(path)
+    form = repository.run("rev-parse", "--show-object-format")
+    if form.stdout.text.strip() != "sha1":
+        why = form.stderr.text.strip() or "it does not use SHA-1 object ids"
+        raise NotARepository(f"{path} cannot be read: {why}", hint="give a git repository's path or URL")
     origin = repository.run("config", "--get", "remote.origin.url").stdout.text.strip()
     with contextlib.suppress(NotARepository):
         address = _parse(origin)

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from configparser import Error as ConfigError
 from functools import cached_property
 from pathlib import Path
 
@@ -93,6 +94,10 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return env
 
 
+# GitPython lets errors of a damaged configuration file through as they are.
+_UNREADABLE = (gitpython.InvalidGitRepositoryError, gitpython.NoSuchPathError, ConfigError, ValueError, OSError)
+
+
 class Repository:
     """A git directory (bare or not) that is only ever read or written through plumbing.
 
@@ -101,7 +106,7 @@ class Repository:
     """
 
     def __init__(self, git_dir: Path, *, env: Mapping[str, str] | None = None) -> None:
-        self.git_dir = git_dir
+        self.git_dir = git_dir.absolute()  # a call may run in another folder
         self._env = dict(env or {})
 
     @classmethod
@@ -113,18 +118,16 @@ class Repository:
         if not path.exists():
             raise NotARepository(f"{path}: no such file or folder", hint="give a git repository's path or URL")
         try:
-            found = gitpython.Repo(path, search_parent_directories=False)
-            return cls(Path(found.git_dir).resolve())
-        except (gitpython.InvalidGitRepositoryError, gitpython.NoSuchPathError, ValueError, OSError) as error:
+            return cls._opened(path, parents=False)
+        except _UNREADABLE as error:
             raise NotARepository(f"{path} is no git repository", hint="give a git repository's path or URL") from error
 
     @classmethod
     def containing(cls, path: Path) -> Repository:
         """The repository whose work tree contains ``path``. Raises :class:`NotARepository`."""
         try:
-            found = gitpython.Repo(path, search_parent_directories=True)
-            return cls(Path(found.git_dir).resolve())
-        except (gitpython.InvalidGitRepositoryError, gitpython.NoSuchPathError, ValueError, OSError) as error:
+            return cls._opened(path, parents=True)
+        except _UNREADABLE as error:
             raise NotARepository(f"{path} is not inside a git repository", hint="run git init there") from error
 
     @classmethod
@@ -133,6 +136,12 @@ class Repository:
         argv = ["git", "init", "-q", "--bare", "--template=", "--initial-branch=main", str(git_dir)]
         process.run(argv, env=clean_environment(), timeout_s=60).check()
         return cls(git_dir)
+
+    @classmethod
+    def _opened(cls, path: Path, *, parents: bool) -> Repository:
+        # A dollar sign in a path is a dollar sign.
+        with gitpython.Repo(path, search_parent_directories=parents, expand_vars=False) as found:
+            return cls(Path(found.git_dir).resolve())
 
     def with_env(self, extra: Mapping[str, str]) -> Repository:
         """The same repository, called with more variables."""
@@ -150,8 +159,14 @@ class Repository:
     def run(
         self, *args: str, input: bytes | None = None, timeout_s: float = 600.0, cwd: Path | None = None
     ) -> process.Completed:
-        """Run git; the whole output is kept. Never raises for a bad status."""
-        return process.run(self.argv(*args), env=self.environment, input=input, timeout_s=timeout_s, keep=None, cwd=cwd)
+        """Run git; the whole output is kept. Never raises for a bad status.
+
+        It runs in the git directory unless ``cwd`` is given: git would read the ``.gitattributes`` of any other folder.
+        """
+        where = cwd or self.git_dir
+        return process.run(
+            self.argv(*args), env=self.environment, input=input, timeout_s=timeout_s, keep=None, cwd=where
+        )
 
     def git(self, *args: str, input: bytes | None = None, timeout_s: float = 600.0) -> bytes:
         """Standard output of a git call. Raises :class:`CommandFailed`."""
@@ -166,7 +181,8 @@ class Repository:
 
     def popen(self, *args: str, stdin: int | None = subprocess.PIPE) -> subprocess.Popen[bytes]:
         """Start a long-lived plumbing process such as ``cat-file --batch``. The caller ends it."""
-        return process.start(self.argv(*args), env=self.environment, stdin=stdin, stderr=subprocess.DEVNULL)
+        argv = self.argv(*args)
+        return process.start(argv, env=self.environment, stdin=stdin, stderr=subprocess.DEVNULL, cwd=self.git_dir)
 
     def resolve(self, revision: str, kind: str = "commit") -> str:
         """The object id of ``revision``, peeled to ``kind``. Raises :class:`BadInput` when there is none."""
@@ -183,7 +199,7 @@ class Repository:
     def refs(self, prefix: str = "refs/") -> dict[str, str]:
         """Reference name to object id, for those below ``prefix``."""
         out = self.text("for-each-ref", "--format=%(refname)%00%(objectname)", prefix.rstrip("/"))
-        pairs = (line.split("\0") for line in out.splitlines())
+        pairs = (line.split("\0") for line in out.split("\n") if line)  # a name may hold other line separators
         return {name: oid for name, oid in pairs}
 
     @cached_property

@@ -125,8 +125,9 @@ def _copy(data: Repository, source: Repository, oids: set[str]) -> None:
     with tempfile.TemporaryFile() as wanted, tempfile.TemporaryFile() as said:
         wanted.write("".join(f"{oid}\n" for oid in sorted(oids)).encode())
         wanted.seek(0)
+        # A search for new deltas takes three quarters of the time and saves a fiftieth of the space.
         packing = process.start(
-            out_of.argv("pack-objects", "--stdout", "-q", "--delta-base-offset"),
+            out_of.argv("pack-objects", "--stdout", "-q", "--delta-base-offset", "--window=0"),
             env=out_of.environment,
             stdin=wanted,
             stderr=subprocess.DEVNULL,
