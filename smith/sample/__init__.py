@@ -1,9 +1,10 @@
-"""The sample upstream: a small kernel library whose history is rebuilt, commit for commit, from data in this package.
+"""The sample upstream: a small kernel library whose history is rebuilt, commit for commit, from this package.
 
-``smith-lab/minikernels`` has pull requests of every kind that smith must tell apart: fixes, features, speed-ups,
-refactorings, a revert and its re-land, documentation, a flaky test, kernels in Triton, C and HIP C++. They landed in every
-style GitHub has. ``history.toml`` and ``patches/`` are its source, ``expectations.toml`` says what smith must find out
-about each pull request, ``recipe.toml`` how the library is built and ``workloads/`` how it is timed.
+``smith-lab/minikernels`` has pull requests of every kind that smith must tell apart: fixes, features,
+speed-ups, refactorings, a revert and its re-land, documentation, a flaky test; kernels in Triton, C and HIP C++.
+They landed in every style GitHub has. ``history.toml`` and ``patches/`` are its source, ``expectations.toml``
+says what smith must find out about each pull request, ``recipe.toml`` how the library is built, ``workloads/``
+how it is timed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Expectation:
     mined: str
     """``candidate``, or the reason why default mining rejects it."""
     device: str | None = None
-    """Where a candidate is judged: ``interpreter``, ``cpu`` or ``rocm``."""
+    """The device on which a candidate is judged: ``interpreter``, ``cpu`` or ``rocm``."""
     verdict: str | None = None
     """What validation says there: ``valid``, or ``invalid:`` or ``unresolvable:`` with the reason."""
     workload: str | None = None
@@ -54,9 +55,9 @@ class Expectation:
 
 
 def build(dest: Path) -> Path:
-    """Make the sample upstream, a bare repository with ``refs/heads/main`` and ``refs/pull/N/head``, at ``dest``.
+    """Make the sample upstream at ``dest``: a bare repository with ``main`` and every ``refs/pull/N/head``.
 
-    Nothing is at ``dest`` before all of it is there; a complete repository that is there already is left as it is.
+    Nothing is at ``dest`` before all of it is there; what is complete there already is left alone.
     """
     dest = Path(dest)
     if _is_complete(dest):
@@ -109,8 +110,8 @@ def _is_complete(dest: Path) -> bool:
 
 
 def _main_commit(repository: Path) -> str:
-    argv = [f"--git-dir={repository.absolute()}", "rev-parse", "--verify", "--quiet", "refs/heads/main^{commit}"]
-    return _git(*argv, check=False)
+    ask = ["rev-parse", "--verify", "--quiet", "refs/heads/main^{commit}"]
+    return _git(f"--git-dir={repository.absolute()}", *ask, check=False)
 
 
 def _git(*argv: str, stdin: bytes | None = None, check: bool = True) -> str:

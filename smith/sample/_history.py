@@ -1,9 +1,9 @@
 """Read the sample's history and turn it into one ``git fast-import`` stream.
 
-The rules are GitHub's. A pull request is a branch of commits on some earlier commit of main; ``refs/pull/N/head`` names
-its tip. Landing it applies the same patches to the tip of main: as one commit (*squash*), as a merge commit with two
-parents (*merge*), or one by one with a new committer and date (*rebase*). *closed* pull requests never land, *direct*
-commits never were a pull request.
+The rules are GitHub's. A pull request is a branch of commits on some earlier commit of main, and
+``refs/pull/N/head`` names its tip. Landing it applies the same patches to the tip of main: as one commit
+(*squash*), as a merge commit with two parents (*merge*), or one by one with a new committer and date
+(*rebase*). *closed* pull requests never land, *direct* commits never were a pull request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from smith.sample._patches import Entry, Tree, apply_patch
+from smith.sample._patches import Tree, apply_patch
 
 __all__ = ["Change", "Commit", "import_stream", "read_history"]
 
@@ -67,11 +67,10 @@ def read_history(data: Traversable) -> tuple[Change, ...]:
 
 
 def _change(row: dict[str, Any], people: dict[str, str], patches: Traversable) -> Change:
-    commits = tuple(
-        Commit((patches / commit["patch"]).read_bytes(), commit["when"], commit["message"])
-        for commit in row["commits"]
-    )
-    fields = {**row, "commits": commits, "author": people[row["author"]]}
+    def read(commit: dict[str, str]) -> Commit:
+        return Commit((patches / commit["patch"]).read_bytes(), commit["when"], commit["message"])
+
+    fields = {**row, "commits": tuple(map(read, row["commits"])), "author": people[row["author"]]}
     if "merged_by" in row:
         fields["merged_by"] = people[row["merged_by"]]
     return Change(**fields)
@@ -92,17 +91,25 @@ class _Stream:
         self.parts: list[bytes] = []
         self._marks = 0
 
-    def commit(
-        self, parent: _Node | None, tree: Tree, message: str, author: str, committer: str, merged: _Node | None = None
-    ) -> _Node:
+    def commit(self, parents: list[_Node], tree: Tree, message: str, author: str, committer: str) -> _Node:
         """Add one commit; ``author`` and ``committer`` are ``Name <email> seconds offset``."""
         self._marks += 1
+        # Every commit of the stream is made on main, which is pointed at its real tip in the end.
         head = f"commit refs/heads/main\nmark :{self._marks}\nauthor {author}\ncommitter {committer}\n"
         self.parts += [head.encode(), _data(message.encode())]
-        for line in (parent and f"from :{parent.mark}\n", merged and f"merge :{merged.mark}\n"):
-            self.parts.append((line or "").encode())
-        self.parts += _delta(parent.tree if parent else {}, tree)
+        for word, parent in zip(("from", "merge"), parents, strict=False):
+            self.parts.append(f"{word} :{parent.mark}\n".encode())
+        self.parts += _delta(parents[0].tree if parents else {}, tree)
         return _Node(self._marks, tree)
+
+    def replay(self, base: list[_Node], change: Change, committer: str = "") -> list[_Node]:
+        """Add the commits of ``change`` one by one on ``base``; the author commits unless told otherwise."""
+        tip = base
+        for commit in change.commits:
+            tree = apply_patch(tip[0].tree if tip else {}, commit.patch)
+            author = f"{change.author} {commit.when}"
+            tip = [self.commit(tip, tree, commit.message, author, committer or author)]
+        return tip
 
     def reset(self, ref: str, node: _Node) -> None:
         """Point ``ref`` at ``node``."""
@@ -117,8 +124,7 @@ def _delta(before: Tree, after: Tree) -> Iterator[bytes]:
     """The file commands that lead from one tree to the next, deletions first."""
     for path in sorted(before.keys() - after.keys()):
         yield f"D {path}\n".encode()
-    for path in sorted(after):
-        entry: Entry = after[path]
+    for path, entry in sorted(after.items()):
         if before.get(path) != entry:
             yield f"M {entry.mode} inline {path}\n".encode() + _data(entry.data)
 
@@ -128,43 +134,28 @@ def import_stream(history: tuple[Change, ...]) -> bytes:
     stream = _Stream()
     landed: list[_Node] = []
     for change in history:
-        tip = landed[-1] if landed else None
-        base = landed[-1 - change.behind] if landed else None
+        tip, base = landed[-1:], landed[-1 - change.behind :][:1]
         if change.style == "direct":
-            landed.append(_replay(stream, tip, change, tip is None))
+            landed += stream.replay(tip, change)
             continue
-        head = _replay(stream, base, change)
+        (head,) = stream.replay(base, change)
         stream.reset(f"refs/pull/{change.number}/head", head)
         if change.style != "closed":
-            assert tip is not None, "the first change is direct"
-            landed.append(_land(stream, tip, head, change))
+            landed += _land(stream, tip, head, change)
     stream.reset("refs/heads/main", landed[-1])
     return b"".join(stream.parts) + b"done\n"
 
 
-def _replay(stream: _Stream, base: _Node | None, change: Change, root: bool = False) -> _Node:
-    """Add the commits of ``change`` on ``base`` as its author made them."""
-    node = base
-    for commit in change.commits:
-        who = f"{change.author} {commit.when}"
-        node = stream.commit(node, apply_patch(node.tree if node else {}, commit.patch), commit.message, who, who)
-    assert node is not None, "a change has at least one commit"
-    return node
-
-
-def _land(stream: _Stream, tip: _Node, head: _Node, change: Change) -> _Node:
+def _land(stream: _Stream, tip: list[_Node], head: _Node, change: Change) -> list[_Node]:
     """Land ``change`` on ``tip`` the way its style says."""
+    merger = f"{change.merged_by} {change.merged_at}"
     if change.style == "rebase":
-        node = tip
-        for commit in change.commits:
-            author, committer = f"{change.author} {commit.when}", f"{change.merged_by} {change.merged_at}"
-            node = stream.commit(node, apply_patch(node.tree, commit.patch), commit.message, author, committer)
-        return node
-    tree = tip.tree
+        return stream.replay(tip, change, committer=merger)
+    tree = tip[0].tree
     for commit in change.commits:
         tree = apply_patch(tree, commit.patch)
     github = f"{_GITHUB} {change.merged_at}"
     if change.style == "squash":
-        return stream.commit(tip, tree, change.squash_message, f"{change.author} {change.merged_at}", github)
-    merger = f"{change.merged_by} {change.merged_at}"
-    return stream.commit(tip, tree, change.merge_message, merger, github, merged=head)
+        author = f"{change.author} {change.merged_at}"
+        return [stream.commit(tip, tree, change.squash_message, author, github)]
+    return [stream.commit([*tip, head], tree, change.merge_message, merger, github)]

@@ -1,8 +1,8 @@
 """Apply git patches to trees held in memory.
 
-A tree is a mapping from path to :class:`Entry`. Only what the sample's patches use is understood: text hunks, new and
-deleted files, renames, mode changes, symbolic links and binary literals. Everything else is an error, so that a patch
-is never half applied.
+A tree is a mapping from path to :class:`Entry`. Only what the sample's patches use is understood: text hunks,
+new and deleted files, renames, mode changes, symbolic links and binary literals. Everything else is an error,
+so that a patch is never half applied.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def apply_patch(tree: Tree, patch: bytes) -> dict[str, Entry]:
 
 def _patched(change: _FilePatch, data: bytes) -> bytes:
     """Apply the hunks of ``change`` to ``data``."""
-    lines = data.splitlines(keepends=True) if b"\r" not in data else _split(data)
+    lines = _split(data)
     shift = 0
     for start, old, new in change.hunks:
         place = _find(lines, old, start + shift)

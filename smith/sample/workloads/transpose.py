@@ -1,9 +1,10 @@
 """Timing cases of the native transpose."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
-from minikernels.native.transpose import transpose
+from minikernels.native.transpose import transpose  # type: ignore[import-not-found]
 
 SIZES = [(512, 512), (1000, 1200), (1024, 1024), (2048, 1536)]
 
@@ -16,4 +17,4 @@ def _case(rows: int, cols: int) -> Callable[[], object]:
 
 def cases() -> list[tuple[str, Callable[[], Callable[[], object]]]]:
     """Return (name, make); ``make()`` builds the inputs and returns one timed call."""
-    return [(f"{rows}x{cols}", lambda rows=rows, cols=cols: _case(rows, cols)) for rows, cols in SIZES]
+    return [(f"{rows}x{cols}", partial(_case, rows, cols)) for rows, cols in SIZES]
