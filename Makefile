@@ -41,6 +41,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | sort | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## install smith and its tools into .venv
+	@:
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer with venv was found; name one: make PYTHON=..." >&2; exit 1; }
