@@ -1,0 +1,88 @@
+"""Which pull requests were taken back, and which landed again.
+
+Only a title says that a commit is a revert: the phrase "This reverts commit" stands in the bodies of many pull requests
+that are none, because squashed branches keep it. Commits pushed without a pull request revert as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smith.mine.discover import History, Merged
+
+_TITLE = re.compile(r"^\W*reverts?\W", re.IGNORECASE)
+_QUOTED = re.compile(r"^\W*reverts?\W+[\"“'`](?P<title>.*)[\"”'`]", re.IGNORECASE)
+_AGAIN = re.compile(
+    r"^\W*(?:re-?lands?|re-?appl(?:y|ies))\W+(?:[\"“'`](?P<quoted>.*)[\"”'`]|(?P<plain>.*))", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\(?#(\d+)\)?")
+_OWN_NUMBER = re.compile(r"\s*\(#\d+\)\s*$")
+_COMMIT = re.compile(r"This reverts (?:commit |PR )?([0-9a-f]{7,40})")
+_BODY_NUMBER = re.compile(r"\bReverts? (?:[\w.-]+/[\w.-]+)?#(\d+)")
+
+
+@dataclass(frozen=True)
+class Reverts:
+    """``reverted``: number to what took it back. ``relands``: numbers that landed something reverted again."""
+
+    reverted: Mapping[int, str]
+    relands: Mapping[int, str]
+
+
+def find(history: History) -> Reverts:
+    """Read the reverts and re-lands of a history, oldest first."""
+    by_commit = {landing.oid: one for one in history.merged for landing in one.landings}
+    by_number = {one.number: one for one in history.merged}
+    by_title: dict[str, Merged] = {}
+    reverted: dict[int, str] = {}
+    relands: dict[int, str] = {}
+    for landing in reversed(history.landings):
+        own = by_commit.get(landing.oid)
+        subject = own.pull_request.title if own else landing.subject
+        if _TITLE.search(subject):
+            target = _target(subject, landing.body, own, by_commit, by_number, by_title)
+            if target is not None and (own is None or target.number != own.number):
+                reverted[target.number] = f"#{own.number}" if own else landing.oid[:12]
+                # The revert of a revert brings the first pull request back under its own number.
+                if own is not None and _TITLE.search(target.pull_request.title):
+                    relands[own.number] = f"takes back the revert #{target.number}"
+        elif own is not None:
+            earlier = by_title.get(_again(subject))
+            if earlier is not None and earlier.number in reverted and own.number != earlier.number:
+                relands[own.number] = f"lands #{earlier.number} again"
+        if own is not None:
+            by_title[_key(subject)] = own
+    return Reverts(reverted, relands)
+
+
+def _target(
+    subject: str,
+    body: str,
+    own: Merged | None,
+    by_commit: Mapping[str, Merged],
+    by_number: Mapping[int, Merged],
+    by_title: Mapping[str, Merged],
+) -> Merged | None:
+    """The pull request that a revert takes back: by commit, by number, by the title in quotation marks."""
+    words = f"{body}\n{own.pull_request.body}" if own else body
+    for match in _COMMIT.finditer(words):
+        hit = next((one for oid, one in by_commit.items() if oid.startswith(match[1])), None)
+        if hit is not None and hit is not own:
+            return hit
+    numbers = _NUMBER.findall(subject if own else _OWN_NUMBER.sub("", subject)) + _BODY_NUMBER.findall(words)
+    for number in reversed(numbers[:1] or numbers):
+        if int(number) in by_number:
+            return by_number[int(number)]
+    quoted = _QUOTED.search(subject)
+    return by_title.get(_key(quoted["title"])) if quoted else None
+
+
+def _again(title: str) -> str:
+    match = _AGAIN.search(title)
+    return _key((match["quoted"] or match["plain"] or "") if match else title)
+
+
+def _key(title: str) -> str:
+    return " ".join(_OWN_NUMBER.sub("", title).lower().split())

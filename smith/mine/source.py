@@ -1,0 +1,37 @@
+"""What is read out of one version of a source file: its language and its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel (or device function) in one version of a file."""
+
+    language: str
+    text: str
+    """The whole definition: decorators or template, signature and body."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One version of a file. ``language`` is None where it holds no kernels."""
+
+    language: str | None = None
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)
+    """By qualified name; definitions of one name (one a branch of an ``if``) are joined."""
+    generated: bool = False
+    """Whether the file says that a program wrote it."""
+
+
+NOTHING = Source()
+
+
+def main_language(kernels: Mapping[str, Kernel]) -> str | None:
+    """The language of most of ``kernels``, the alphabetically first of equals."""
+    counts: dict[str, int] = {}
+    for kernel in kernels.values():
+        counts[kernel.language] = counts.get(kernel.language, 0) + 1
+    return min(counts, key=lambda name: (-counts[name], name)) if counts else None
