@@ -12,7 +12,6 @@ from pathlib import Path
 
 from smith import process
 from smith.errors import Unavailable
-from smith.paths import remove_tree
 
 PREFIX = "place-"
 
@@ -113,8 +112,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def _force_remove(path: Path) -> None:
-    # Folders nested thousands deep exhaust Python's stack or its path length; coreutils walk them.
-    with contextlib.suppress(OSError, RecursionError):
-        remove_tree(path)
-    if path.exists():
-        process.run(["rm", "-rf", "--", path])
+    """By coreutils, which walk folders nested thousands deep; Python's stack and its path length would not do."""
+    for command in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        if path.exists():
+            process.run([*command, "--", path])

@@ -25,6 +25,8 @@ class Clock:
     def __init__(self, limit_s: float, stuck: Callable[[], None]) -> None:
         self._limit_s = limit_s
         self._stuck = stuck
+        self.rang = False
+        """Whether the time of the current id was used up, even if the test swallowed the exception."""
         self._armed = False
         self._thread: threading.Timer | None = None
         self._setitimer, self._exit, self._signal = signal.setitimer, os._exit, signal.signal
@@ -35,6 +37,7 @@ class Clock:
         if self._limit_s <= 0:
             return
         self._signal(signal.SIGALRM, self._ring)
+        self.rang = False
         self._armed = True
         self._thread = threading.Timer(self._limit_s + 3 * AGAIN_S, self._give_up)
         self._thread.daemon = True
@@ -51,6 +54,7 @@ class Clock:
 
     def _ring(self, _number: int, _frame: Any) -> None:
         if self._armed and os.getpid() == self._pid:
+            self.rang = True
             raise IdTimeout(f"over the limit of {self._limit_s:g} s for one test id")
 
     def _give_up(self) -> None:

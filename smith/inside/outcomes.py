@@ -68,8 +68,6 @@ class Phases:
 
     def add(self, when: str, error: BaseException | None, report: Any) -> None:
         """Take in one phase: the real exception first, pytest's report only for what an exception cannot tell."""
-        if isinstance(error, IdTimeout):
-            self.timed_out = True
         outcome = self._phase(when, error, report)
         self.outcomes[when] = outcome
         if outcome in ("failed", "error") and not self.message:

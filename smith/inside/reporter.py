@@ -110,9 +110,9 @@ class Reporter:
             self._clock.disarm()
         except IdTimeout:
             self._clock.disarm()
+        self._phases.timed_out |= self._clock.rang
         if outcome.excinfo is not None:
             error = outcome.excinfo[1]
-            self._phases.timed_out |= isinstance(error, IdTimeout)
             self._phases.failure, self._phases.message = "other", text_of(error)
             self._phases.outcomes["call"] = "failed"
             self._tear_down(item, nextitem)

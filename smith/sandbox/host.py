@@ -16,8 +16,15 @@ from smith.sandbox import limits as kernel
 from smith.sandbox.base import Bind, Ended, Limits, breached
 from smith.sandbox.watch import Watch, descendants, wait_gone
 
-# The shell word tells the watcher its own pid, closes that pipe and becomes the command.
-_ANNOUNCE = 'printf \'{"child-pid": %d}\' "$$" >&"$1"; eval "exec $1>&-"; shift; exec "$@"'
+# Tells the watcher its own pid, closes that pipe and becomes the command. (A shell cannot: dash knows no descriptor
+# above 9.)
+_ANNOUNCE = """
+import os, sys
+fd = int(sys.argv[1])
+os.write(fd, b'{"child-pid": %d}' % os.getpid())
+os.close(fd)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 class Host:
@@ -58,7 +65,7 @@ class Host:
             marker = f"SMITH_SANDBOX_ID={os.getpid()}-{watch.fd}-{id(watch)}"
             key, _, value = marker.partition("=")
             completed = process.run(
-                ["/bin/sh", "-c", _ANNOUNCE, "sh", str(watch.fd), *kernel.prefix(limits), *argv],
+                [sys.executable, "-I", "-S", "-c", _ANNOUNCE, str(watch.fd), *kernel.prefix(limits), *argv],
                 cwd=Path(cwd),
                 env={**fixed, **env, key: value},
                 input=input,
