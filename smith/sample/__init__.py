@@ -1,10 +1,10 @@
 """The sample upstream: a small kernel library whose history is rebuilt, commit for commit, from this package.
 
 ``smith-lab/minikernels`` has pull requests of every kind that smith must tell apart: fixes, features,
-speed-ups, refactorings, a revert and its re-land, documentation, a flaky test; kernels in Triton, C and HIP C++.
-They landed in every style GitHub has. ``history.toml`` and ``patches/`` are its source, ``expectations.toml``
-says what smith must find out about each pull request, ``recipe.toml`` how the library is built, ``workloads/``
-how it is timed.
+speed-ups, refactorings, a revert and its re-land, documentation, a flaky test. Its kernels are in Triton, C
+and HIP C++, and they landed in every style GitHub has. ``history.toml`` and ``patches/`` are its source,
+``expectations.toml`` says what smith must find out about each pull request, ``recipe.toml`` how the library
+is built and ``workloads/`` how it is timed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["MAIN_COMMIT", "REPO", "URL", "Expectation", "build", "expectations",
 
 REPO = "smith-lab/minikernels"
 URL = "smith:sample"
-MAIN_COMMIT = "3743b0d15ffb6638629454479d99e763630dc252"
+MAIN_COMMIT = "6eccea8b68c877f244edb47a4c898e741901f361"
 """What ``refs/heads/main`` names, on every machine."""
 
 _DATA = Path(__file__).resolve().parent
