@@ -26,7 +26,7 @@ def open_channel(fd: int, key: bytes) -> Send:
     state = hmac.new(key, digestmod="sha256")
     os.set_inheritable(fd, False)
     owner, getpid, write = os.getpid(), os.getpid, os.write
-    encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     lock = threading.Lock()
     sequence = 0
 
@@ -34,7 +34,8 @@ def open_channel(fd: int, key: bytes) -> Send:
         nonlocal sequence
         if getpid() != owner:
             return
-        payload = encode({"kind": kind, **fields}).encode("ascii")
+        # Half a surrogate pair, as decoded file names have it, is no text that a reader would take.
+        payload = encode({"kind": kind, **fields}).encode("utf-8", "replace")
         with lock:
             signed = b"%d %s" % (sequence, payload)
             mac = state.copy()

@@ -35,6 +35,12 @@ def test_what_was_written_is_read_however_it_is_cut(step: int) -> None:
     assert decoder.records == [Start(kind="start", id="a"), Start(kind="start", id="bé\n"), End(kind="end", status=0)]
 
 
+def test_text_that_is_no_unicode_is_no_fault() -> None:
+    decoder = Decoder(KEY)
+    decoder.feed(written(("start", {"id": "a\udc80b\u2028\n"})))
+    assert decoder.records == [Start(kind="start", id="a?b\u2028\n")] and decoder.fault is None
+
+
 def test_a_record_cut_off_by_a_crash_is_only_missing() -> None:
     decoder = Decoder(KEY)
     decoder.feed(THREE[:-10])
