@@ -75,7 +75,7 @@ def companions(recipe: Recipe, path: Path) -> Companions:
     """The files of the recipe read from ``path``. Raises :class:`RecordError` where one leaves its folder."""
     return Companions(
         prelude=None if recipe.prelude is None else _beside(path, "prelude", recipe.prelude),
-        workloads=tuple(_beside(path, "workloads", name) for name in recipe.workloads),
+        workloads=tuple(_beside(path, "workloads", name) for name in (w.file for w in recipe.workloads)),
     )
 
 

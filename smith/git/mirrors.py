@@ -19,7 +19,6 @@ from smith.git.repository import Repository
 from smith.paths import locked, recover, replacing
 
 SAMPLE = "smith:sample"
-SAMPLE_NAME = "smith-lab/minikernels"
 REFSPECS = (
     "+refs/heads/*:refs/heads/*",
     "+refs/tags/*:refs/tags/*",
@@ -77,11 +76,12 @@ def open_upstream(spec: str, mirrors: Path, *, name: str | None = None, refresh:
 
 
 def _sample(mirrors: Path, name: str | None) -> Upstream:
-    from smith.sample import build
+    from smith import sample  # only who asks for it pays for it
 
-    target = mirrors / "smith" / "minikernels.git"
-    build(target)
-    return Upstream(name or SAMPLE_NAME, SAMPLE, Repository.discover(target))
+    # Named by its commit: a smith with another sample has it in another place.
+    target = mirrors / "smith" / f"minikernels-{sample.MAIN_COMMIT[:12]}.git"
+    sample.build(target)
+    return Upstream(name or sample.REPO, sample.URL, Repository.discover(target))
 
 
 def _local(path: Path, name: str | None) -> Upstream:

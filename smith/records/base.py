@@ -27,13 +27,6 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-
-class Document(Record):
-    """A record that is written to a file of its own, as JSON or TOML."""
-
-    schema_version: Literal[1] = 1
-    """Version of this record's layout."""
-
     @classmethod
     def parse(cls, data: Any, where: str) -> Self:
         """Check ``data`` (what JSON or TOML gave). Raises :class:`RecordError` naming ``where`` and the key."""
@@ -63,6 +56,13 @@ class Document(Record):
     def save(self, path: Path) -> None:
         """Write atomically; the suffix tells TOML from JSON."""
         write_atomically(path, self.dumps_toml() if path.suffix == ".toml" else self.dumps())
+
+
+class Document(Record):
+    """A record that is written to a file of its own, as JSON or TOML."""
+
+    schema_version: Literal[1] = 1
+    """Version of this record's layout."""
 
 
 class Reason(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
-from smith.records.receipt import Timing
+from smith.records.receipt import Timing, UsedEnvironment
 from smith.records.results import TestResult
 
 
@@ -40,6 +40,8 @@ class Grade(Document):
     patch_sha256: str
     receipt: Oid | None = None
     """Blob of the receipt that gave the expectations."""
+    environment: UsedEnvironment | None = None
+    """What the tests really ran in."""
     tests: tuple[TestResult, ...] = ()
     sandbox: str = ""
     seconds: float = 0.0

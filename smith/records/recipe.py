@@ -25,6 +25,15 @@ class EnvironmentChoice(Record):
         )
 
 
+class Workload(Record):
+    """What is timed for performance tasks."""
+
+    file: str
+    """A Python file, relative to the recipe, that defines ``cases()``."""
+    paths: tuple[str, ...] = ("**",)
+    """Globs: it is for pull requests that touch one of these."""
+
+
 class Recipe(Document):
     """How one upstream is built and tested."""
 
@@ -43,8 +52,7 @@ class Recipe(Document):
     test_roots: tuple[str, ...] = ()
     """Folders that hold tests and their support; found by name where empty."""
     pytest_args: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()
-    """Python files, relative to the recipe, that define ``cases()``: what is timed."""
+    workloads: tuple[Workload, ...] = ()
     environments: tuple[EnvironmentChoice, ...] = (EnvironmentChoice(name="default"),)
 
     def candidates(self, merged_on: date) -> tuple[EnvironmentChoice, ...]:

@@ -98,6 +98,10 @@ class Selection(Document):
 
     tree: Oid
     """Tree of all hidden test files at their paths, kept like the source."""
+    roots: tuple[str, ...] = ()
+    """Folders whose whole content on the merged side belongs to that tree."""
+    extra: tuple[str, ...] = ()
+    """Further files of the merged side that belong to it."""
     removed: tuple[str, ...] = ()
     """Test files of the start that the merge removed: taken away before the overlay is laid."""
     files: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""The command line: parses, constructs what touches the world, and dispatches."""

@@ -1,0 +1,93 @@
+"""What the commands share: options, output, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from smith.errors import BadInput
+from smith.freeze.bundle import Store
+from smith.paths import Layout, require_root
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+console = Console(stderr=True, highlight=False)
+"""For people: progress and logs, on standard error."""
+
+screen = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+"""For results: standard output; wide where that is no terminal, so that a log or a pipe loses nothing."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+sandbox_option = click.option(
+    "--sandbox", default="bubblewrap", show_default=True, help="Where tests run: bubblewrap, or host (no isolation)."
+)
+
+
+def device_option(function: F) -> F:
+    """``--device``, checked later against what smith knows."""
+    return click.option(
+        "--device", default="auto", show_default=True, help="interpreter[:gfx942], cpu, rocm, cuda or auto."
+    )(function)
+
+
+def layout(ctx: click.Context) -> Layout:
+    """The data repository that this call is about. Raises :class:`BadInput` where there is none."""
+    start = ctx.find_root().obj
+    assert isinstance(start, Path)
+    if not start.is_dir():
+        raise BadInput(f"{start}: no such folder")
+    return require_root(start)
+
+
+def store(ctx: click.Context) -> Store:
+    """The bundles of the data repository."""
+    return Store(layout(ctx))
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+
+
+@contextlib.contextmanager
+def progress(description: str, total: int | None) -> Iterator[Callable[[str | None, int], None]]:
+    """A progress bar on standard error; quiet where that is no terminal.
+
+    Gives a function ``step(text, advance)``: sets the text where it is given, and advances.
+    """
+    if not console.is_terminal:
+        yield lambda text, advance: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(description, total=total)
+
+        def step(text: str | None, advance: int) -> None:
+            bar.update(task, advance=advance, description=description if text is None else f"{description}: {text}")
+
+        yield step
+
+
+def choose_tasks(found: Store, tasks: tuple[str, ...], panel: str | None) -> list[str]:
+    """The task ids meant by arguments or by ``--panel``. Raises :class:`BadInput` where neither or both are given."""
+    if bool(tasks) == bool(panel):
+        raise BadInput("give tasks, or a panel with --panel", hint="e.g. smith validate --panel sample")
+    if panel is None:
+        return list(dict.fromkeys(tasks))
+    from smith.freeze.panels import load_panel
+
+    return [t.id for t in load_panel(found.layout, panel).tasks]

@@ -1,0 +1,84 @@
+"""``smith eval``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from smith import sandbox as sandboxes
+from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.errors import BadInput
+from smith.evaluate.agents import NAMES
+from smith.evaluate.run import execute, start_run
+from smith.freeze.bundle import Store
+from smith.freeze.panels import load_panel
+from smith.records.attempt import RunConfig
+from smith.report.run_report import RunReport, headline, make_report, table
+
+
+@click.command("eval")
+@click.argument("panel")
+@click.option("--agent", required=True, help=f"One of: {', '.join(NAMES)}.")
+@click.option(
+    "--patches", type=click.Path(path_type=Path, file_okay=False), help="For the agent patch: <task>.patch files."
+)
+@click.option("--attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at each task.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at a time.")
+@click.option("--budget-usd", type=click.FloatRange(min=0), help="Most that the run may spend.")
+@device_option
+@sandbox_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    panel: str,
+    agent: str,
+    patches: Path | None,
+    attempts: int,
+    jobs: int,
+    budget_usd: float | None,
+    device: str,
+    sandbox: str,
+    as_json: bool,
+) -> None:
+    """Run an agent over every task of PANEL and grade what it leaves.
+
+    The built-in agents call no model, so they spend nothing.
+    """
+    found = store(ctx)
+    options = {"patches": str(patches.absolute())} if patches is not None else {}
+    if patches is not None and agent != "patch":
+        raise BadInput(f"--patches is for the agent 'patch', not for {agent!r}")
+    config = start_run(
+        found,
+        load_panel(found.layout, panel),
+        agent=agent,
+        options=options,
+        model=None,
+        attempts=attempts,
+        jobs=jobs,
+        device=device,
+        sandbox=sandbox,
+        budget_micro_usd=None if budget_usd is None else int(budget_usd * 1e6),
+        timeout_s=None,
+    )
+    click.echo(f"run {config.run}", err=True)
+    show_report(work_on(found, config), as_json)
+
+
+def work_on(found: Store, config: RunConfig) -> RunReport:
+    """Do what is left of a run, with a progress bar, and report it."""
+    with progress(f"{config.agent} on {config.panel}", len(config.tasks) * config.attempts) as step:
+        execute(found, config, sandboxes.make(config.sandbox), step)
+    return make_report(found.layout, config)
+
+
+def show_report(report: RunReport, as_json: bool) -> None:
+    """Print a report as JSON or as a table."""
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+        return
+    screen.print(table(report))
+    screen.print(headline(report), markup=False)
+    screen.print(f"smith report {report.run}", markup=False, style="dim")

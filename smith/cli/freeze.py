@@ -1,0 +1,98 @@
+"""``smith freeze``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from smith.cli.common import json_option, print_json, progress, screen, store
+from smith.errors import EXIT_NO, BadInput, RecordError
+from smith.freeze.freeze import Frozen, Refused, freeze
+from smith.git.mirrors import Upstream, open_upstream
+from smith.mine import mine
+from smith.records.base import Reason
+from smith.records.candidate import Candidate
+
+
+@click.command("freeze")
+@click.argument("repo", required=False)
+@click.option("--pr", "numbers", type=int, multiple=True, help="The pull request; repeatable.")
+@click.option(
+    "--candidates",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Candidates as JSON lines, as smith mine --out writes them.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many of the candidates.")
+@click.option("--name", help="owner/name, where a local path does not tell.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    repo: str | None,
+    numbers: tuple[int, ...],
+    candidates: Path | None,
+    limit: int | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Freeze pull requests into task bundles below tasks/.
+
+    Either REPO with --pr, or --candidates with a file that smith mine wrote.
+    """
+    if bool(repo) == bool(candidates) or (repo and not numbers):
+        raise BadInput("give REPO with --pr N, or --candidates FILE", hint="e.g. smith freeze smith:sample --pr 3")
+    found = store(ctx)
+    wanted: list[Candidate] = []
+    refused: list[Refused] = []
+    upstreams: dict[str, Upstream] = {}
+    if repo is not None:
+        upstream = open_upstream(repo, found.layout.mirrors, name=name)
+        upstreams[upstream.url] = upstream
+        mined = mine(upstream.repository, repo=upstream.repo, url=upstream.url, numbers=numbers)
+        wanted += mined.candidates
+        refused += [Refused(r.pr, Reason(code=r.reason, detail=r.detail or r.title)) for r in mined.rejections]
+    else:
+        assert candidates is not None
+        wanted = read_candidates(candidates)
+    frozen: list[Frozen] = []
+    with progress("freezing", len(wanted[:limit])) as step:
+        for candidate in wanted[:limit]:
+            step(f"#{candidate.pr}", 0)
+            if candidate.url not in upstreams:
+                upstreams[candidate.url] = open_upstream(candidate.url, found.layout.mirrors, name=candidate.repo)
+            result = freeze(candidate, upstreams[candidate.url], found)
+            if isinstance(result, Frozen):
+                frozen.append(result)
+            else:
+                refused.append(result)
+            step(None, 1)
+    if as_json:
+        print_json(
+            {
+                "tasks": [
+                    {"id": f.id, "tree": f.tree, "path": str(f.path.relative_to(found.layout.root))} for f in frozen
+                ],
+                "refused": [{"pr": r.pr, "reason": r.reason.code, "detail": r.reason.detail} for r in refused],
+            }
+        )
+    else:
+        for f in frozen:
+            screen.print(Text(f"frozen   {f.id}  {f.tree[:12]}  {f.path.relative_to(found.layout.root)}"))
+        for r in refused:
+            screen.print(Text(f"refused  #{r.pr}  {r.reason}"))
+        if frozen:
+            screen.print(
+                Text(f"next: smith validate {' '.join(f.id for f in frozen[:4])}{' ...' if len(frozen) > 4 else ''}")
+            )
+    ctx.exit(0 if frozen or not refused else EXIT_NO)
+
+
+def read_candidates(path: Path) -> list[Candidate]:
+    """The candidates of a JSON lines file. Raises :class:`RecordError` naming the line that is broken."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}", hint="make it with: smith mine REPO --out FILE") from error
+    return [Candidate.loads(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]

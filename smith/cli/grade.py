@@ -1,0 +1,99 @@
+"""``smith grade``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from smith import sandbox as sandboxes
+from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.errors import EXIT_NO, BadInput
+from smith.freeze.bundle import Bundle, Store
+from smith.freeze.panels import StoredReceipt, receipts_of
+from smith.grade.environments import Environments
+from smith.grade.grader import grade
+from smith.grade.trial import Bench
+from smith.records.grade import Grade, GradeVerdict
+from smith.records.receipt import Verdict
+from smith.validate.devices import choose_device
+
+
+@click.command("grade")
+@click.argument("task")
+@click.argument("patchfile", type=click.Path(path_type=Path, dir_okay=False))
+@device_option
+@click.option("--check", is_flag=True, help="Exit status 1 unless the verdict is solved.")
+@sandbox_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, task: str, patchfile: Path, device: str, check: bool, sandbox: str, as_json: bool
+) -> None:
+    """Grade PATCHFILE, a patch against the source that TASK starts from."""
+    found = store(ctx)
+    bundle = found.load(task)
+    try:
+        patch = patchfile.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{patchfile}: {error.strerror}") from error
+    expected = expected_receipt(found, bundle, device)
+    bench = Bench(found, sandboxes.make(sandbox), expected.receipt.device)
+    environments = Environments(found.layout.environments, found.layout.logs)
+    with progress(f"grading {bundle.id}", None) as step:
+        found.require_sources(bundle)
+        environment = environments.for_receipt(bundle.recipe, expected.receipt)
+        result = grade(bundle, patch, expected, bench, environment, step=lambda text: step(text, 0))
+    if as_json:
+        print_json(document(result))
+    else:
+        screen.print(Text(f"{bundle.id}: {result.verdict.value} on {result.device}"))
+        screen.print(
+            Text(
+                f"  fail-to-pass {result.fail_to_pass.passed}/{result.fail_to_pass.total}, "
+                f"pass-to-pass {result.pass_to_pass.passed}/{result.pass_to_pass.total}, speed-up "
+                + (f"{result.speedup.geomean:.2f}x" if result.speedup else f"none ({result.speedup_reason})")
+            )
+        )
+        for reason in result.reasons:
+            screen.print(Text(f"  {reason}"), soft_wrap=True)
+    refused = check and result.verdict is not GradeVerdict.SOLVED
+    ctx.exit(EXIT_NO if refused else 0)
+
+
+def expected_receipt(found: Store, bundle: Bundle, device: str) -> StoredReceipt:
+    """The valid receipt of this very tree that gives the expectations.
+
+    Raises :class:`BadInput` where there is none.
+    """
+    stored = receipts_of(found.layout, bundle.id, bundle.tree)
+    valid = [s for s in stored if s.receipt.verdict is Verdict.VALID]
+    if device != "auto":
+        name = choose_device(device, bundle.spec).name
+        valid = [s for s in valid if s.receipt.device == name]
+    if not valid:
+        said = ", ".join(f"{s.receipt.device}: {s.receipt.verdict.value}" for s in stored) or "it was never validated"
+        raise BadInput(f"{bundle.id} has no valid receipt for this tree ({said})", hint=f"smith validate {bundle.id}")
+    return valid[0]
+
+
+def document(result: Grade) -> dict[str, Any]:
+    """What ``smith grade --json`` says."""
+    timing = result.speedup
+    whole = result.model_dump(mode="json")
+    return {
+        "task": result.task,
+        "tree": result.tree,
+        "device": result.device,
+        "verdict": result.verdict.value,
+        "reasons": [str(r) for r in result.reasons],
+        "fail_to_pass": whole["fail_to_pass"],
+        "pass_to_pass": whole["pass_to_pass"],
+        "speedup": None
+        if timing is None
+        else {"geomean": timing.geomean, "low": timing.low, "high": timing.high, "worst": timing.worst},
+        "speedup_reason": result.speedup_reason,
+        "seconds": result.seconds,
+    }

@@ -1,0 +1,127 @@
+"""``smith``: the top-level command. Commands are imported only when they are called, so that help comes at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import click
+
+from smith import __version__
+from smith.errors import EXIT_BAD_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED, SmithError
+
+COMMANDS = {
+    "init": ("smith.cli.init", "Make a data repository."),
+    "doctor": ("smith.cli.doctor", "Say what this machine can prove, and what is missing."),
+    "demo": ("smith.cli.demo", "Walk the whole way on the bundled sample upstream."),
+    "mine": ("smith.cli.mine", "Find the merged kernel pull requests of a repository."),
+    "freeze": ("smith.cli.freeze", "Freeze pull requests into task bundles."),
+    "validate": ("smith.cli.validate", "Run baseline and reference solutions; write receipts."),
+    "task": ("smith.cli.task", "Show, verify or open a task bundle."),
+    "panel": ("smith.cli.panel", "Make, show or check a panel."),
+    "grade": ("smith.cli.grade", "Grade a patch on a task."),
+    "eval": ("smith.cli.evaluate", "Run an agent over a panel."),
+    "resume": ("smith.cli.resume", "Go on with an interrupted run."),
+    "runs": ("smith.cli.runs", "List runs."),
+    "report": ("smith.cli.report", "Report a run."),
+    "push": ("smith.cli.sync", "Push the branch and the frozen sources together."),
+    "pull": ("smith.cli.sync", "Pull the branch and the frozen sources together."),
+    "schema": ("smith.cli.schema", "Print the JSON Schema of a record."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and summaries without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command = getattr(module, "COMMANDS", {}).get(cmd_name) or module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-C",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="The data repository (default: the nearest parent with a smith.toml).",
+)
+@click.version_option(__version__, prog_name="smith")
+@click.pass_context
+def cli(ctx: click.Context, directory: Path | None) -> None:
+    """Benchmarks and training environments from merged GPU-kernel pull requests.
+
+    \b
+    Exit status: 0 done and good; 1 done and the answer is no; 2 wrong use or bad input;
+    3 a defect in smith; 4 budget refused; 130 interrupted (state kept, resumable).
+    """
+    ctx.obj = (directory or Path.cwd()).absolute()
+
+
+def main() -> None:
+    """Run the command line; every error becomes one line and the right exit status."""
+    try:
+        status = cli.main(standalone_mode=False)
+        code = status if isinstance(status, int) else 0
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.Abort:
+        click.echo("smith: interrupted; state is kept", err=True)
+        code = EXIT_INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        code = EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        click.echo("smith: interrupted; state is kept", err=True)
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (e.g. `| head`); that is no fault of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except SmithError as error:
+        click.echo(f"smith: {error}", err=True)
+        code = error.exit_code
+        if code == EXIT_DEFECT:
+            click.echo(f"smith: details in {_log(error)}", err=True)
+    except Exception as error:
+        click.echo(f"smith: defect: {type(error).__name__}: {error}", err=True)
+        click.echo(f"smith: details in {_log(error)}; please report it", err=True)
+        code = EXIT_DEFECT
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def _log(error: BaseException) -> str:
+    """Write the traceback to a log, below the data repository where there is one, and return its path."""
+    from smith.paths import Layout, find_root
+
+    root = find_root(Path.cwd())
+    folder = Layout(root).logs if root else Path(os.environ.get("TMPDIR", "/tmp")) / "smith-logs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+        path.write_text(
+            f"smith {__version__}\nargv: {sys.argv[1:]!r}\n" + "".join(traceback.format_exception(error)), "utf-8"
+        )
+        return str(path)
+    except OSError as failed:
+        return f"(no log could be written: {failed.strerror})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""``smith task``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from smith.cli.common import json_option, print_json, screen, store
+from smith.cli.validate import document
+from smith.errors import EXIT_NO, BadInput
+from smith.freeze.panels import receipts_of
+from smith.git.trees import materialise
+
+
+@click.group("task")
+def command() -> None:
+    """Show, verify or open a task bundle."""
+
+
+@command.command("show")
+@click.argument("task")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, task: str, as_json: bool) -> None:
+    """Show TASK: what it is, and what is known about it."""
+    found = store(ctx)
+    bundle = found.load(task)
+    receipts = [s.receipt for s in receipts_of(found.layout, bundle.id, bundle.tree)]
+    if as_json:
+        print_json(
+            {
+                "id": bundle.id,
+                "tree": bundle.tree,
+                "task": bundle.spec.model_dump(mode="json"),
+                "selection": bundle.selection.model_dump(mode="json"),
+                "receipts": [document(r) for r in receipts],
+            }
+        )
+        return
+    source = bundle.spec.source
+    lines = [
+        f"{bundle.id}  {bundle.tree}",
+        f"  {bundle.spec.kind.value} in {', '.join(bundle.spec.languages)}",
+        f"  runs on {', '.join(bundle.spec.devices) or 'no known device'}",
+        f"  {source.repo}#{source.pr}, merged {source.merged_at[:10]}, licence {source.license or 'unknown'}",
+        f"  base {source.base[:12]} (tree {source.tree[:12]})",
+        *[f"  kernel {k.path}: {', '.join(k.symbols) or '-'}" for k in bundle.spec.kernels],
+        f"  editable {', '.join(bundle.spec.editable)}",
+        f"  tests {', '.join(bundle.selection.files) or '-'}",
+        *[f"  guards {g}" for g in bundle.selection.guards],
+    ]
+    for r in receipts:
+        lines.append(
+            f"  {r.device}: {r.verdict.value}, {len(r.fail_to_pass)} fail-to-pass, {len(r.pass_to_pass)} pass-to-pass"
+            + "".join(f"; {reason}" for reason in r.reasons)
+        )
+    if not receipts:
+        lines.append("  no receipt for this tree: validate it")
+    for line in lines:
+        screen.print(Text(line), soft_wrap=True)
+
+
+@command.command("verify")
+@click.argument("task")
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, task: str, as_json: bool) -> None:
+    """Check that TASK is whole: records, sources by tree id, reference patch, receipts."""
+    from smith.errors import SmithError
+    from smith.grade.trial import base_tree, reference_tree
+
+    found = store(ctx)
+    bundle = found.load(task)
+    faults: list[str] = []
+    try:
+        found.require_sources(bundle)
+        base_tree(found, bundle)
+        reference_tree(found, bundle)
+    except SmithError as error:
+        faults.append(str(error))
+    for stored in receipts_of(found.layout, bundle.id, bundle.tree):
+        if (stored.receipt.task, stored.receipt.tree) != (bundle.id, bundle.tree):
+            faults.append(f"the receipt for {stored.receipt.device} speaks of another bundle")
+    if as_json:
+        print_json({"id": bundle.id, "tree": bundle.tree, "faults": faults})
+    else:
+        for fault in faults or [f"{bundle.id} is whole: tree {bundle.tree}"]:
+            screen.print(Text(fault), soft_wrap=True)
+    ctx.exit(EXIT_NO if faults else 0)
+
+
+@command.command("open")
+@click.argument("task")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.pass_context
+def open_(ctx: click.Context, task: str, folder: Path) -> None:
+    """Write the source that TASK starts from into FOLDER, to work on by hand."""
+    found = store(ctx)
+    bundle = found.load(task)
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty", hint="name a new folder")
+    found.require_sources(bundle)
+    materialise(found.scratch, bundle.spec.source.tree, folder)
+    click.echo(f"{folder}: the source of {bundle.id}; read {bundle.path / 'instruction.md'}")
+    click.echo(
+        f"then, from a git repository made there: git diff --binary > my.patch; smith grade {bundle.id} my.patch"
+    )

@@ -1,0 +1,1 @@
+"""Evaluations: agents on panels, attempt by attempt, resumable at any instant."""

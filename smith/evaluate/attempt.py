@@ -1,0 +1,93 @@
+"""One attempt: a fresh workspace, the agent, the patch taken from the workspace, the grade."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from smith.evaluate.agents import Agent, Workspace
+from smith.freeze.bundle import Bundle, Store
+from smith.freeze.panels import StoredReceipt
+from smith.git.patches import diff
+from smith.git.trees import materialise, snapshot
+from smith.grade.environments import Environments
+from smith.grade.grader import grade
+from smith.grade.trial import Bench
+from smith.harness.place import Place
+from smith.paths import write_atomically
+from smith.records.attempt import Attempt, RunConfig
+from smith.records.grade import Grade
+
+ATTEMPT, GRADE, PATCH = "attempt.json", "grade.json", "submission.patch"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one attempt needs: the task as pinned, the receipt that counts, and where its evidence goes."""
+
+    bundle: Bundle
+    receipt: StoredReceipt
+    number: int
+    folder: Path
+
+
+def finished(folder: Path) -> tuple[Attempt, Grade] | None:
+    """The evidence of a finished attempt, or None where it is missing or incomplete."""
+    if not (folder / ATTEMPT).is_file() or not (folder / GRADE).is_file():
+        return None
+    found = Grade.load(folder / GRADE)
+    if any(reason.code == "unfinished" for reason in found.reasons):
+        return None
+    return Attempt.load(folder / ATTEMPT), found
+
+
+def set_aside(folder: Path) -> None:
+    """Move what an interrupted attempt left out of the way; it is kept, and never continued in."""
+    if not folder.exists():
+        return
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.interrupted-{number}")).exists():
+        number += 1
+    folder.rename(aside)
+
+
+def take_patch(store: Store, bundle: Bundle, folder: Path) -> bytes:
+    """What changed in a workspace, against the frozen source, whatever was done with git in there."""
+    base = bundle.spec.source.tree
+    return diff(store.scratch, base, snapshot(store.scratch, folder, base=base))
+
+
+def run_attempt(
+    config: RunConfig, job: Job, agent: Agent, bench: Bench, environments: Environments, step: Callable[[str], None]
+) -> tuple[Attempt, Grade]:
+    """Run, take the patch, grade. Every file is written whole; the grade comes last and makes the attempt finished."""
+    began = time.monotonic()
+    set_aside(job.folder)
+    job.folder.mkdir(parents=True)
+    with Place.create(bench.store.layout.work) as place:
+        step("agent")
+        materialise(bench.store.scratch, job.bundle.spec.source.tree, place.source)
+        ending = agent.run(Workspace(place.source, job.bundle, bench.store))
+        patch = take_patch(bench.store, job.bundle, place.source)
+    write_atomically(job.folder / PATCH, patch)
+    attempt = Attempt(
+        run=config.run,
+        task=job.bundle.id,
+        tree=job.bundle.tree,
+        attempt=job.number,
+        ended=ending.ended,
+        detail=ending.detail,
+        patch_sha256=hashlib.sha256(patch).hexdigest(),
+        patch_bytes=len(patch),
+        micro_usd=ending.micro_usd,
+        input_tokens=ending.input_tokens,
+        output_tokens=ending.output_tokens,
+        seconds=round(time.monotonic() - began, 2),
+    )
+    attempt.save(job.folder / ATTEMPT)
+    environment = environments.for_receipt(job.bundle.recipe, job.receipt.receipt)
+    graded = grade(job.bundle, patch, job.receipt, bench, environment, save=job.folder / GRADE, step=step)
+    return attempt, graded

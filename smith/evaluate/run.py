@@ -1,0 +1,223 @@
+"""A run: every attempt of one agent on one panel, in parallel, resumable after a kill at any instant."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlite_utils
+
+from smith import __version__
+from smith.errors import BadInput, UnknownTask
+from smith.evaluate.agents import make_agent
+from smith.evaluate.attempt import Job, finished, run_attempt
+from smith.freeze.bundle import Store
+from smith.freeze.panels import pinned_receipt
+from smith.grade.environments import Environments
+from smith.grade.trial import Bench
+from smith.paths import Layout, locked
+from smith.records.attempt import Attempt, RunConfig
+from smith.records.grade import Grade, GradeVerdict
+from smith.records.panel import Panel
+from smith.sandbox.base import Sandbox
+from smith.state import immediate, open_state
+
+RUN_FILE = "run.json"
+Step = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class AttemptState:
+    """One attempt of a run, finished or not."""
+
+    task: str
+    number: int
+    attempt: Attempt | None
+    grade: Grade | None
+
+
+def start_run(
+    store: Store,
+    panel: Panel,
+    *,
+    agent: str,
+    options: dict[str, str],
+    model: str | None,
+    attempts: int,
+    jobs: int,
+    device: str,
+    sandbox: str,
+    budget_micro_usd: int | None,
+    timeout_s: float | None,
+) -> RunConfig:
+    """Freeze a run's configuration and write down every attempt as pending.
+
+    Raises :class:`BadInput` for an unusable agent or panel before anything is written.
+    """
+    make_agent(agent, options)
+    for task in panel.tasks:
+        pinned_receipt(store, task, device)
+    now = datetime.now(UTC)
+    base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
+    run_id, number = base, 1
+    while store.layout.run(run_id).exists():
+        number += 1
+        run_id = f"{base}-{number}"
+    config = RunConfig(
+        run=run_id,
+        panel=panel.name,
+        tasks=panel.tasks,
+        agent=agent,
+        agent_options=options,
+        model=model,
+        attempts=attempts,
+        jobs=jobs,
+        device=device,
+        sandbox=sandbox,
+        budget_micro_usd=budget_micro_usd,
+        timeout_s=timeout_s,
+        created_at=now.isoformat(timespec="seconds"),
+        smith=__version__,
+    )
+    config.save(store.layout.run(run_id) / RUN_FILE)
+    return config
+
+
+def load_run(layout: Layout, run_id: str) -> RunConfig:
+    """A run's configuration; ``latest`` is the newest. Raises :class:`UnknownTask`."""
+    if run_id == "latest":
+        names = run_ids(layout)
+        if not names:
+            raise UnknownTask("there are no runs yet", hint="smith eval PANEL --agent oracle")
+        run_id = names[-1]
+    path = layout.run(run_id) / RUN_FILE
+    if "/" in run_id or not path.is_file():
+        raise UnknownTask(f"no run {run_id} in {layout.runs}", hint="see: smith runs")
+    return RunConfig.load(path)
+
+
+def run_ids(layout: Layout) -> list[str]:
+    """All runs, oldest first."""
+    if not layout.runs.is_dir():
+        return []
+    return sorted(p.parent.name for p in layout.runs.glob(f"*/{RUN_FILE}"))
+
+
+def attempt_folder(layout: Layout, run_id: str, task: str, number: int) -> Path:
+    """Where the evidence of one attempt lies."""
+    return layout.run(run_id) / "attempts" / task / f"{number:03d}"
+
+
+def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
+    """Every attempt of the run in panel order, from the evidence on disk."""
+    found = []
+    for task in config.tasks:
+        for number in range(1, config.attempts + 1):
+            done = finished(attempt_folder(layout, config.run, task.id, number))
+            found.append(AttemptState(task.id, number, *(done or (None, None))))
+    return found
+
+
+def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> list[AttemptState]:
+    """Do every attempt of the run that is not finished; finished evidence is never touched.
+
+    Only one process works on a run at a time (:class:`BadInput` otherwise). A grade of ``infra`` is done again.
+    """
+    layout = store.layout
+    with locked(layout.run(config.run) / "lock", wait=False), open_state(layout.state) as db:
+        _register(db, config)
+        agent = make_agent(config.agent, dict(config.agent_options))
+        environments = Environments(layout.environments, layout.logs)
+        lock = threading.Lock()
+        jobs = list(_open_jobs(store, config))
+        total = len(config.tasks) * config.attempts
+        step("", total - len(jobs))
+        with ThreadPoolExecutor(max_workers=max(1, config.jobs)) as pool:
+            futures = {}
+            for job in jobs:
+                bench = Bench(store, sandbox, job.receipt.receipt.device)
+
+                def work(job: Job = job, bench: Bench = bench) -> tuple[Attempt, Grade]:
+                    with lock:
+                        _mark(db, config, job, state="running")
+                    return run_attempt(config, job, agent, bench, environments, lambda text: None)
+
+                futures[pool.submit(work)] = job
+            try:
+                for future in as_completed(futures):
+                    attempt, graded = future.result()
+                    with lock:
+                        _record(db, config, attempt, graded)
+                    step(f"{attempt.task}: {graded.verdict}", 1)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        found = states(layout, config)
+        if all(s.grade is not None for s in found):
+            with immediate(db):
+                db.conn.execute("UPDATE runs SET state='done' WHERE run=?", [config.run])
+        return found
+
+
+def _open_jobs(store: Store, config: RunConfig) -> Iterable[Job]:
+    for task in config.tasks:
+        receipt = pinned_receipt(store, task, config.device)
+        bundle = store.load(task.id)
+        store.require_sources(bundle)
+        for number in range(1, config.attempts + 1):
+            folder = attempt_folder(store.layout, config.run, task.id, number)
+            done = finished(folder)
+            if done is None or done[1].verdict is GradeVerdict.INFRA:
+                yield Job(bundle, receipt, number, folder)
+
+
+def _register(db: sqlite_utils.Database, config: RunConfig) -> None:
+    with immediate(db):
+        db.conn.execute(
+            "INSERT INTO runs (run, panel, agent, model, created_at, state) VALUES (?, ?, ?, ?, ?, 'running') "
+            "ON CONFLICT (run) DO NOTHING",
+            [config.run, config.panel, config.agent, config.model, config.created_at],
+        )
+        for task in config.tasks:
+            for number in range(1, config.attempts + 1):
+                db.conn.execute(
+                    "INSERT INTO attempts (run, task, attempt, state) VALUES (?, ?, ?, 'pending') "
+                    "ON CONFLICT (run, task, attempt) DO UPDATE SET state='pending' WHERE state='running'",
+                    [config.run, task.id, number],
+                )
+
+
+def _mark(db: sqlite_utils.Database, config: RunConfig, job: Job, *, state: str) -> None:
+    with immediate(db):
+        db.conn.execute(
+            "UPDATE attempts SET state=? WHERE run=? AND task=? AND attempt=?",
+            [state, config.run, job.bundle.id, job.number],
+        )
+
+
+def _record(db: sqlite_utils.Database, config: RunConfig, attempt: Attempt, graded: Grade) -> None:
+    with immediate(db):
+        db.conn.execute(
+            "UPDATE attempts SET state='done', ended=?, verdict=?, seconds=?, micro_usd=?, tokens=? "
+            "WHERE run=? AND task=? AND attempt=?",
+            [
+                attempt.ended.value,
+                graded.verdict.value,
+                attempt.seconds + graded.seconds,
+                attempt.micro_usd,
+                attempt.input_tokens + attempt.output_tokens,
+                config.run,
+                attempt.task,
+                attempt.attempt,
+            ],
+        )
+
+
+def refuse_changed(config: RunConfig, panel: Panel) -> None:
+    """Raise :class:`BadInput` where a panel is no longer the one that the run was started with."""
+    if config.tasks != panel.tasks:
+        raise BadInput(f"the panel {panel.name} has changed since the run started", hint="start a new run")

@@ -1,0 +1,1 @@
+"""Freezing: a candidate becomes a task bundle that stands on its own."""

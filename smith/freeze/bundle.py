@@ -1,0 +1,128 @@
+"""A task bundle on disk: loaded whole, checked whole, identified by its git tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from smith.errors import BadInput, RecordError, Stale, UnknownTask
+from smith.freeze.hidden import hidden_tree
+from smith.git.mirrors import open_upstream
+from smith.git.repository import Repository
+from smith.git.sources import has, keep, scratch
+from smith.git.trees import list_tree, tree_of_folder
+from smith.paths import Layout, recover
+from smith.records.recipe import Recipe
+from smith.records.task import Selection, SmithMetadata, TaskFile
+
+TASK_FILE = "task.toml"
+INSTRUCTION = "instruction.md"
+REFERENCE = PurePosixPath("solution/reference.patch")
+SOLVE = PurePosixPath("solution/solve.sh")
+RECIPE = PurePosixPath("environment/recipe.toml")
+SELECTION = PurePosixPath("tests/selection.json")
+TEST_SCRIPT = PurePosixPath("tests/test.sh")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle as it lies on disk. ``tree`` is the git tree id of its folder, which is its identity."""
+
+    path: Path
+    tree: str
+    file: TaskFile
+    selection: Selection
+    recipe: Recipe
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def spec(self) -> SmithMetadata:
+        return self.file.metadata.smith
+
+    @property
+    def instruction(self) -> str:
+        return (self.path / INSTRUCTION).read_text("utf-8")
+
+    @property
+    def reference(self) -> bytes:
+        return (self.path / REFERENCE).read_bytes()
+
+    @property
+    def prelude(self) -> Path | None:
+        return self.path / "environment" / self.recipe.prelude if self.recipe.prelude else None
+
+
+class Store:
+    """The data repository with its bundles, and a scratch object store to compute trees in.
+
+    ``layout`` says where things lie, ``data`` is the git repository around them.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.data = Repository.containing(layout.root)
+        self.scratch = scratch(self.data, layout.objects)
+
+    def ids(self) -> list[str]:
+        """All bundles, by name."""
+        if not self.layout.tasks.is_dir():
+            return []
+        return sorted(p.parent.name for p in self.layout.tasks.glob(f"*/{TASK_FILE}"))
+
+    def load(self, task_id: str) -> Bundle:
+        """Load and check a bundle.
+
+        Raises :class:`UnknownTask` where there is none, :class:`RecordError` naming file and key where it is broken.
+        """
+        path = self.layout.task(task_id)
+        if "/" in task_id or task_id.startswith("."):
+            raise UnknownTask(f"{task_id!r} is no task id", hint="owner__repo-number, as in tasks/")
+        recover(path)
+        if not (path / TASK_FILE).is_file():
+            raise UnknownTask(f"no task {task_id} in {self.layout.tasks}", hint="make it with: smith freeze")
+        where = path / TASK_FILE
+        file = TaskFile.load(where)
+        if file.metadata.smith.id != task_id:
+            raise RecordError(f"{where}: metadata.smith.id is {file.metadata.smith.id}, but the folder is {task_id}")
+        for needed in (INSTRUCTION, REFERENCE, SELECTION, RECIPE, TEST_SCRIPT, SOLVE):
+            if not (path / needed).is_file():
+                raise RecordError(f"{path / needed}: is missing", hint="freeze the pull request again")
+        bundle = Bundle(
+            path=path,
+            tree=tree_of_folder(self.scratch, path),
+            file=file,
+            selection=Selection.load(path / SELECTION),
+            recipe=Recipe.load(path / RECIPE),
+        )
+        if bundle.prelude is not None and not bundle.prelude.is_file():
+            raise RecordError(f"{bundle.prelude}: is missing", hint="environment/recipe.toml names it as prelude")
+        for workload in bundle.selection.workloads:
+            if not (path / "tests" / "workloads" / workload).is_file():
+                raise RecordError(f"{path / 'tests' / 'workloads' / workload}: is missing")
+        return bundle
+
+    def require_sources(self, bundle: Bundle) -> None:
+        """See that the frozen source and the hidden tests are here; where they are not, bring them from upstream.
+
+        A plain clone of one branch lacks ``refs/smith/sources/*``. What is fetched again must have the very tree ids
+        that the bundle names. Raises :class:`Stale` where it has not, :class:`BadInput` where upstream is gone.
+        """
+        source, selection = bundle.spec.source, bundle.selection
+        if has(self.data, source.tree) and has(self.data, selection.tree):
+            return
+        upstream = open_upstream(source.url, self.layout.mirrors, name=source.repo, refresh=False)
+        if not upstream.repository.has(source.merged):
+            upstream = open_upstream(source.url, self.layout.mirrors, name=source.repo)
+        for commit in (source.base, source.merged):
+            if not upstream.repository.has(commit):
+                raise BadInput(f"{bundle.id}: {source.url} no longer has the commit {commit}", hint="try: smith pull")
+        with_upstream = scratch(self.data, self.layout.objects, also=(upstream.repository,))
+        kept = keep(self.data, upstream.repository, source.base_tree)
+        entries = list_tree(upstream.repository, upstream.repository.resolve(source.merged, "tree"))
+        tests = hidden_tree(with_upstream, entries, selection.roots, selection.extra)
+        if kept.tree != source.tree or tests != selection.tree:
+            raise Stale(f"{bundle.id}: upstream gives other trees than the bundle names", hint="freeze it again")
+        keep(self.data, with_upstream, tests)

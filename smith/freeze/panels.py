@@ -1,0 +1,107 @@
+"""Panels: tasks pinned by tree, with the receipts that count."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from smith.errors import BadInput, RecordError, Stale, UnknownTask
+from smith.freeze.bundle import Store
+from smith.paths import Layout
+from smith.records.panel import Panel, PanelTask
+from smith.records.receipt import Receipt, Verdict
+
+
+def load_panel(layout: Layout, name: str) -> Panel:
+    """Read ``panels/<name>.toml``. Raises :class:`UnknownTask`, or :class:`RecordError` where it is broken."""
+    path = layout.panel(name)
+    if not path.is_file():
+        known = sorted(p.stem for p in layout.panels.glob("*.toml")) if layout.panels.is_dir() else []
+        raise UnknownTask(f"no panel {name} in {layout.panels}", hint=f"there are: {', '.join(known) or 'none yet'}")
+    panel = Panel.load(path)
+    if panel.name != name:
+        raise RecordError(f"{path}: name is {panel.name}, but the file is {name}.toml")
+    return panel
+
+
+def blob_id(data: bytes) -> str:
+    """The git blob id (SHA-1) of a file's bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredReceipt:
+    """A receipt with the blob id of its file."""
+
+    receipt: Receipt
+    blob: str
+
+
+def receipts_of(layout: Layout, task_id: str, tree: str) -> list[StoredReceipt]:
+    """All receipts of one bundle tree, by device name. Raises :class:`RecordError` for a broken one."""
+    folder = layout.tasks / "receipts" / task_id / tree
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        data = path.read_bytes()
+        found.append(StoredReceipt(Receipt.loads(data, str(path)), blob_id(data)))
+    return found
+
+
+def make_panel(store: Store, name: str, tasks: list[str], description: str = "") -> Panel:
+    """Pin tasks by their trees and their valid receipts.
+
+    Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on.
+    """
+    pinned = []
+    for task_id in tasks:
+        bundle = store.load(task_id)
+        receipts = receipts_of(store.layout, task_id, bundle.tree)
+        valid = {r.receipt.device: r.blob for r in receipts if r.receipt.verdict is Verdict.VALID}
+        if not valid:
+            said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
+            raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
+        pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
+    return Panel(name=name, description=description, tasks=tuple(pinned))
+
+
+def check_panel(store: Store, panel: Panel) -> list[str]:
+    """What is wrong with a panel, a line each: tasks that changed, receipts that are gone or differ."""
+    faults = []
+    for task in panel.tasks:
+        try:
+            bundle = store.load(task.id)
+        except (RecordError, UnknownTask) as error:
+            faults.append(str(error))
+            continue
+        if bundle.tree != task.tree:
+            faults.append(f"{task.id}: the panel pins tree {task.tree[:12]}, the folder is {bundle.tree[:12]}")
+            continue
+        for device, blob in task.receipts.items():
+            path = store.layout.receipt(task.id, task.tree, device)
+            if not path.is_file():
+                faults.append(f"{task.id}: the receipt for {device} is missing")
+            elif blob_id(path.read_bytes()) != blob:
+                faults.append(f"{task.id}: the receipt for {device} is not the one that the panel pins")
+    return faults
+
+
+def pinned_receipt(store: Store, task: PanelTask, device: str) -> StoredReceipt:
+    """The pinned receipt of a task for ``device`` (``auto``: the first).
+
+    Raises :class:`Stale` where bundle or receipt have changed since, :class:`BadInput` where that device is not
+    pinned.
+    """
+    bundle = store.load(task.id)
+    if bundle.tree != task.tree:
+        raise Stale(
+            f"{task.id} has changed: the panel pins tree {task.tree[:12]}, the folder is {bundle.tree[:12]}",
+            hint="validate it and make the panel anew",
+        )
+    name = next(iter(task.receipts), "") if device == "auto" else device
+    if name not in task.receipts:
+        pinned = ", ".join(task.receipts) or "none"
+        raise BadInput(f"{task.id}: the panel pins no receipt for {name or 'any device'}", hint=f"pinned: {pinned}")
+    path = store.layout.receipt(task.id, task.tree, name)
+    if not path.is_file() or blob_id(path.read_bytes()) != task.receipts[name]:
+        raise Stale(f"{task.id}: the receipt for {name} is not the one pinned", hint="make the panel anew")
+    return StoredReceipt(Receipt.load(path), task.receipts[name])

@@ -1,0 +1,1 @@
+"""Grading: a patch against the frozen source becomes a typed verdict."""

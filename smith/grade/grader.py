@@ -1,0 +1,180 @@
+"""Grade one submission: allow-list, fresh place, hidden tests laid over, typed results, a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from smith.errors import PatchError
+from smith.freeze.bundle import Bundle
+from smith.freeze.globs import glob_pattern
+from smith.freeze.hidden import steers_tests
+from smith.freeze.panels import StoredReceipt
+from smith.git.patches import Change, apply, changes
+from smith.git.trees import read_blobs
+from smith.grade.timing import measure
+from smith.grade.trial import Bench, base_tree, graded_tree, trial
+from smith.harness.environment import TestEnvironment
+from smith.records.base import Reason
+from smith.records.grade import Count, Grade, GradeVerdict
+from smith.records.results import Outcome, TestResult, TestRun
+
+MAX_PATCH_BYTES = 8 << 20
+MAX_FILES = 400
+
+
+def grade(
+    bundle: Bundle,
+    patch: bytes,
+    expected: StoredReceipt,
+    bench: Bench,
+    environment: TestEnvironment,
+    *,
+    save: Path | None = None,
+    step: Callable[[str], None] = lambda text: None,
+) -> Grade:
+    """The verdict on ``patch``. With ``save`` a failing grade is written there first, and replaced at the end.
+
+    Whatever the submission does is a verdict; only smith's own faults raise.
+    """
+    began = time.monotonic()
+    receipt = expected.receipt
+    shape = {
+        "task": bundle.id,
+        "tree": bundle.tree,
+        "device": receipt.device,
+        "patch_sha256": hashlib.sha256(patch).hexdigest(),
+        "receipt": expected.blob,
+        "sandbox": bench.sandbox.name,
+        "environment": environment.describe(),
+    }
+    zero_f2p, zero_p2p = (Count(passed=0, total=len(ids)) for ids in (receipt.fail_to_pass, receipt.pass_to_pass))
+
+    def verdict(
+        kind: GradeVerdict,
+        reasons: Sequence[Reason] = (),
+        *,
+        f2p: Count = zero_f2p,
+        p2p: Count = zero_p2p,
+        tests: Sequence[TestResult] = (),
+        **more: object,
+    ) -> Grade:
+        more.setdefault("speedup_reason", "correctness_failed" if kind is not GradeVerdict.SOLVED else "not_asked")
+        document = Grade.parse(
+            {
+                **shape,
+                "verdict": kind,
+                "reasons": tuple(reasons),
+                "fail_to_pass": f2p,
+                "pass_to_pass": p2p,
+                "tests": tuple(tests),
+                "seconds": round(time.monotonic() - began, 2),
+                **more,
+            },
+            f"grade of {bundle.id}",
+        )
+        if save is not None:
+            document.save(save)
+        return document
+
+    verdict(GradeVerdict.FAILED, [Reason(code="unfinished", detail="the grader has not finished")])
+    try:
+        submission = checked_tree(bundle, patch, bench)
+    except PatchError as error:
+        detail = f"{error.path}: {error.message}" if error.path and error.path not in error.message else error.message
+        return verdict(GradeVerdict.INVALID_PATCH, [Reason(code=error.rule, detail=detail)])
+
+    tree = graded_tree(bench.store, bundle, submission)
+    ids = [*receipt.fail_to_pass, *receipt.pass_to_pass]
+    step("tests")
+    with trial(bench, bundle, environment, tree) as place:
+        if place.build_error:
+            return verdict(GradeVerdict.FAILED, [Reason(code="build_failed", detail=place.build_error)])
+        run = place.run(ids)
+    results = run.by_id()
+    tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
+    f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
+    kind, reasons = decide(run, tests, f2p, p2p)
+    if kind is not GradeVerdict.SOLVED or receipt.timing is None:
+        return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
+
+    step("timing")
+    timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
+    if timing.low <= max(1.0, timing.noise_high):
+        detail = (
+            f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
+        )
+        return verdict(
+            GradeVerdict.FAILED,
+            [Reason(code="not_faster", detail=detail)],
+            f2p=f2p,
+            p2p=p2p,
+            tests=tests,
+            speedup=timing,
+            speedup_reason="measured",
+        )
+    return verdict(GradeVerdict.SOLVED, f2p=f2p, p2p=p2p, tests=tests, speedup=timing, speedup_reason="measured")
+
+
+def decide(
+    run: TestRun, tests: Sequence[TestResult], f2p: Count, p2p: Count
+) -> tuple[GradeVerdict, tuple[Reason, ...]]:
+    """The verdict from typed results: everything expected must have passed, over a channel that was whole."""
+    if run.note.startswith("tampered") or "; tampered" in run.note:
+        return GradeVerdict.TAMPERED, (Reason(code="channel", detail=run.note),)
+    missed = [t for t in tests if t.outcome is not Outcome.PASSED]
+    reasons = tuple(
+        Reason(code=t.outcome.value, detail=f"{t.id}{': ' + t.message.splitlines()[0][:200] if t.message else ''}")
+        for t in missed[:10]
+    )
+    if not missed and run.complete and f2p.passed == f2p.total and p2p.passed == p2p.total:
+        return GradeVerdict.SOLVED, ()
+    if not missed:
+        return GradeVerdict.FAILED, (Reason(code="incomplete", detail=run.ending),)
+    if all(t.outcome in (Outcome.TIMEOUT, Outcome.MISSING) for t in missed) and any(
+        t.outcome is Outcome.TIMEOUT for t in missed
+    ):
+        return GradeVerdict.TIMEOUT, reasons
+    return GradeVerdict.FAILED, reasons
+
+
+def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:
+    """The tree of the submission. Raises :class:`PatchError` with the rule and the path where it is not allowed."""
+    if len(patch) > MAX_PATCH_BYTES:
+        raise PatchError(f"the patch has {len(patch)} bytes, more than {MAX_PATCH_BYTES}", rule="too_large")
+    repo = bench.store.scratch
+    tree = apply(repo, bundle.spec.source.tree, patch)
+    touched = changes(repo, bundle.spec.source.tree, tree)
+    if len(touched) > MAX_FILES:
+        raise PatchError(f"the patch touches {len(touched)} files, more than {MAX_FILES}", rule="too_many_files")
+    allowed = [glob_pattern(g) for g in bundle.spec.editable]
+    for change in touched:
+        for path in filter(None, (change.path, change.old_path)):
+            _check_path(path, change, bundle, allowed)
+    sizes = dict(read_blobs(repo, [c.new_oid for c in touched if set(c.new_oid) != {"0"}]))
+    total = sum(len(data) for data in sizes.values() if data is not None)
+    if total > 4 * MAX_PATCH_BYTES:
+        raise PatchError(f"the changed files have {total} bytes in all", rule="too_large")
+    return tree
+
+
+def _check_path(path: str, change: Change, bundle: Bundle, allowed: Sequence[re.Pattern[str]]) -> None:
+    selection = bundle.selection
+    if path in selection.extra or path in selection.removed or any(path.startswith(f"{r}/") for r in selection.roots):
+        raise PatchError("hidden tests lie there", rule="hidden_path", path=path)
+    if steers_tests(path):
+        raise PatchError("this file changes how tests are run", rule="test_configuration", path=path)
+    if not any(pattern.fullmatch(path) for pattern in allowed):
+        globs = ", ".join(bundle.spec.editable)
+        raise PatchError(f"not among the editable paths ({globs})", rule="not_editable", path=path)
+    if change.new_mode in ("120000", "160000") and change.new_mode != change.old_mode:
+        what = "symbolic link" if change.new_mode == "120000" else "submodule"
+        raise PatchError(f"a new {what} is not allowed", rule=what.replace(" ", "_"), path=path)
+
+
+def _count(results: dict[str, TestResult], ids: Sequence[str]) -> Count:
+    passed = sum(1 for i in ids if i in results and results[i].outcome is Outcome.PASSED)
+    return Count(passed=passed, total=len(ids))

@@ -1,0 +1,124 @@
+"""A trial: one tree in one fresh place, built once, its tests run in the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from smith.freeze.bundle import Bundle, Store
+from smith.git.patches import apply
+from smith.git.trees import materialise, overlay
+from smith.grade.quiet import shared
+from smith.harness.build import build
+from smith.harness.environment import TestEnvironment
+from smith.harness.place import Place
+from smith.harness.run import Collection, collect, run
+from smith.records.results import TestRun
+from smith.sandbox.base import Sandbox
+
+START_UP_S = 120.0
+"""What importing torch and a repository may take at worst on a busy machine, on top of the tests' own time."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where trees are tried: a sandbox, a device, and the store they come from."""
+
+    store: Store
+    sandbox: Sandbox
+    device: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A place that holds one built tree."""
+
+    bench: Bench
+    bundle: Bundle
+    environment: TestEnvironment
+    place: Place
+    build_error: str | None
+    """Why the build failed, in one line; nothing else can then be run here."""
+
+    def collect(self, files: Sequence[str]) -> Collection:
+        """Collect test ids of ``files`` without running them."""
+        return collect(
+            self.bench.sandbox,
+            self.place,
+            self.environment,
+            self.bundle.recipe,
+            self.bench.device,
+            files,
+            prelude=self.bundle.prelude,
+        )
+
+    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None) -> TestRun:
+        """Run ``ids`` in this order, those of one file in one process, file by file.
+
+        A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
+        """
+        limit = self.bundle.selection.id_timeout_s
+        by_file: dict[str, list[str]] = {}
+        for test_id in ids:
+            by_file.setdefault(test_id.split("::", 1)[0], []).append(test_id)
+        runs = []
+        for members in by_file.values():
+            worst = limit * len(members) if stop_after_s is None else stop_after_s + limit
+            # Tests wait while somebody measures.
+            with shared(self.bench.store.layout.quiet):
+                done = run(
+                    self.bench.sandbox,
+                    self.place,
+                    self.environment,
+                    self.bundle.recipe,
+                    self.bench.device,
+                    members,
+                    id_timeout_s=limit,
+                    wall_s=worst + START_UP_S,
+                    stop_after_s=stop_after_s,
+                    prelude=self.bundle.prelude,
+                )
+            runs.append(done)
+        return join(runs)
+
+
+def join(runs: Sequence[TestRun]) -> TestRun:
+    """Several runs as one; complete only where all are."""
+    endings = [r.ending for r in runs if r.ending != "ok"]
+    return TestRun(
+        results=tuple(result for r in runs for result in r.results),
+        collected=tuple(test_id for r in runs for test_id in r.collected),
+        ending=endings[0] if endings else "ok",
+        complete=all(r.complete for r in runs),
+        seconds=sum(r.seconds for r in runs),
+        note="; ".join(r.note for r in runs if r.note),
+    )
+
+
+@contextlib.contextmanager
+def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str) -> Iterator[Trial]:
+    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it."""
+    with Place.create(bench.store.layout.work) as place:
+        materialise(bench.store.scratch, tree, place.source)
+        done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
+        error = None
+        if done is not None and not done.ok:
+            words = (done.stderr.text or done.stdout.text).strip().splitlines()
+            error = f"{done.ending}: {words[-1][:300] if words else 'no output'}"
+        yield Trial(bench, bundle, environment, place, error)
+
+
+def graded_tree(store: Store, bundle: Bundle, submission: str) -> str:
+    """The tree that is tested: a submission's tree with the hidden tests laid over it."""
+    return overlay(store.scratch, submission, bundle.selection.tree, bundle.selection.removed)
+
+
+def base_tree(store: Store, bundle: Bundle) -> str:
+    """Tree of the baseline (``nop``) with the hidden tests laid over it."""
+    return graded_tree(store, bundle, bundle.spec.source.tree)
+
+
+def reference_tree(store: Store, bundle: Bundle) -> str:
+    """Tree of the reference solution with the hidden tests laid over it. Raises :class:`smith.errors.PatchError`."""
+    return graded_tree(store, bundle, apply(store.scratch, bundle.spec.source.tree, bundle.reference))

@@ -1,0 +1,69 @@
+"""Time the cases of a workload file in this process and write one JSON document to a file descriptor.
+
+Runs inside the sandbox as ``python -m smith.inside.time_workload FD FILE SECONDS SOURCE FOLDER...``. The clock and the
+statistics are bound before any code of the repository is imported, so replacing them later changes nothing here. Every
+sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+MIN_SAMPLES = 9
+MAX_SAMPLES = 200
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def time_case(
+    make: Callable[[], Callable[[], object]], seconds: float, clock: Callable[[], int] = perf_counter_ns
+) -> dict[str, float]:
+    """Median nanoseconds a call of what ``make`` gives, sampled for about ``seconds``.
+
+    Two calls warm up. A call shorter than 50 microseconds is repeated inside one sample until the sample is long enough
+    for the clock.
+    """
+    call = make()
+    call()
+    began = clock()
+    call()
+    once = max(1, clock() - began)
+    inner = max(1, 50_000 // once)
+    samples: list[float] = []
+    end = clock() + int(seconds * 1e9)
+    while len(samples) < MIN_SAMPLES or (clock() < end and len(samples) < MAX_SAMPLES):
+        call = make()
+        began = clock()
+        for _ in range(inner):
+            call()
+        samples.append((clock() - began) / inner)
+    return {"ns": _median(samples), "samples": float(len(samples)), "inner": float(inner)}
+
+
+def main(argv: list[str]) -> int:
+    """Time every case of the workload file; exit status 0 when the document was written."""
+    fd, path, seconds, source, folders = int(argv[0]), argv[1], float(argv[2]), argv[3], argv[4:]
+    os.chdir(source)
+    # Only now: nothing of the repository can stand for a module that was imported above.
+    sys.path[:0] = [os.path.normpath(os.path.join(source, folder)) for folder in folders]
+    namespace: dict[str, Any] = runpy.run_path(path, run_name="smith_workload")
+    results = {name: time_case(make, seconds) for name, make in namespace["cases"]()}
+    data = json.dumps({"cases": results}).encode()
+    while data:
+        data = data[os.write(fd, data) :]
+    os.close(fd)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Reports: one document that terminal and JSON are both made from."""

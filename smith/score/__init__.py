@@ -1,0 +1,1 @@
+"""Scores: pure functions from grades to figures."""

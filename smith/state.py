@@ -1,0 +1,99 @@
+"""``state.db``: what is volatile but must survive a kill. SQLite through sqlite-utils, with numbered migrations."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlite_utils
+
+from smith.errors import BadInput, Unavailable
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    # 1: runs and their attempts
+    (
+        """
+        CREATE TABLE runs (
+            run TEXT PRIMARY KEY,
+            panel TEXT NOT NULL,
+            agent TEXT NOT NULL,
+            model TEXT,
+            created_at TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('running', 'done'))
+        ) STRICT
+        """,
+        """
+        CREATE TABLE attempts (
+            run TEXT NOT NULL REFERENCES runs(run),
+            task TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done')),
+            ended TEXT,
+            verdict TEXT,
+            seconds REAL,
+            micro_usd INTEGER NOT NULL DEFAULT 0,
+            tokens INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (run, task, attempt)
+        ) STRICT
+        """,
+    ),
+)
+"""Statements of each layout version, applied once each, in order, and never changed after a release."""
+
+
+@contextlib.contextmanager
+def open_state(path: Path) -> Iterator[sqlite_utils.Database]:
+    """Open (and migrate) the state database.
+
+    Raises :class:`BadInput` for a file that is no such database or of a newer smith, :class:`Unavailable` for a disk
+    that cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        db = sqlite_utils.Database(connection)
+        _migrate(db, path)
+        yield db
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"{path}: {error}", hint="is the disk full?") from error
+    except sqlite3.DatabaseError as error:
+        raise BadInput(f"{path} is no state database: {error}", hint="move it aside and start again") from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+@contextlib.contextmanager
+def immediate(db: sqlite_utils.Database) -> Iterator[None]:
+    """A transaction that takes the write lock first: every read-then-write needs it, or it may lose to another."""
+    db.conn.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.conn.execute("ROLLBACK")
+        raise
+    db.conn.execute("COMMIT")
+
+
+def _migrate(db: sqlite_utils.Database, path: Path) -> None:
+    version = _version(db)
+    if version > len(MIGRATIONS):
+        raise BadInput(f"{path} was written by a newer smith (layout {version})", hint="update smith")
+    for number, statements in enumerate(MIGRATIONS, start=1):
+        if number <= version:
+            continue
+        with immediate(db):
+            # Another process may have come first; the lock is ours now, so look again.
+            if _version(db) < number:
+                for statement in statements:
+                    db.conn.execute(statement)
+                db.conn.execute(f"PRAGMA user_version={number}")
+
+
+def _version(db: sqlite_utils.Database) -> int:
+    return int(db.conn.execute("PRAGMA user_version").fetchone()[0])

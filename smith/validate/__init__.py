@@ -1,0 +1,1 @@
+"""Validation: does a bundle's test selection tell right from wrong, here, every time?"""

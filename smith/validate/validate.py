@@ -1,0 +1,361 @@
+"""Validate one bundle on one device: run baseline and reference, several times in fresh places, and say what holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from smith import __version__
+from smith.environment.installer import EnvironmentFailed
+from smith.errors import Unavailable
+from smith.freeze.bundle import Bundle
+from smith.grade.timing import measure
+from smith.grade.trial import Bench, base_tree, reference_tree, trial
+from smith.harness.environment import TestEnvironment
+from smith.records.base import Reason
+from smith.records.candidate import Kind
+from smith.records.receipt import Arm, ReasonCode, Receipt, Timing, Verdict
+from smith.records.recipe import EnvironmentChoice
+from smith.records.results import Failure, Outcome, TestResult, TestRun
+from smith.validate.select import CollectedId, choose
+
+ALONE_LIMIT = 2
+"""How many fail-to-pass ids are also run in a process of their own."""
+
+_FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
+"""Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
+shows none."""
+
+Builder = Callable[[EnvironmentChoice], TestEnvironment]
+Step = Callable[[str], None]
+
+
+@dataclass
+class Findings:
+    """What is known so far about one bundle; becomes a receipt."""
+
+    verdict: Verdict = Verdict.UNRESOLVABLE
+    reasons: list[Reason] = field(default_factory=list)
+    fail_to_pass: list[str] = field(default_factory=list)
+    pass_to_pass: list[str] = field(default_factory=list)
+    flaky: set[str] = field(default_factory=set)
+    base_failures: dict[str, Failure] = field(default_factory=dict)
+    launches: dict[str, int] = field(default_factory=dict)
+    timing: Timing | None = None
+    arms: list[Arm] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    environment: TestEnvironment | None = None
+
+    def end(self, verdict: Verdict, code: ReasonCode | None = None, detail: str = "") -> Findings:
+        """Set the verdict, with its reason where it is not ``valid``."""
+        self.verdict = verdict
+        if code is not None:
+            self.reasons = [Reason(code=code.value, detail=detail)]
+        return self
+
+
+class Validation:
+    """One validation of ``bundle`` on ``bench.device`` with ``repeats`` runs of each arm."""
+
+    def __init__(
+        self, bundle: Bundle, bench: Bench, *, repeats: int, builder: Builder, step: Step = lambda text: None
+    ) -> None:
+        self.bundle, self.bench, self.repeats = bundle, bench, repeats
+        self.builder, self.step = builder, step
+        self.nop_tree = base_tree(bench.store, bundle)
+        self.reference_tree = reference_tree(bench.store, bundle)
+
+    def receipt(self) -> Receipt:
+        """Run everything and say what was found."""
+        began = time.monotonic()
+        found = self._findings()
+        interpreter = self.bench.device.startswith("interpreter")
+        not_proved = []
+        if interpreter:
+            not_proved.append("speed: the interpreter says nothing about it")
+            not_proved.append("that the kernels compile for a GPU, or are right on one")
+        if found.fail_to_pass and not interpreter:
+            not_proved.append(
+                "that the fail-to-pass tests reach the changed code: calls are not counted on this device"
+            )
+        return Receipt(
+            task=self.bundle.id,
+            tree=self.bundle.tree,
+            device=self.bench.device,
+            verdict=found.verdict,
+            reasons=tuple(found.reasons),
+            fail_to_pass=tuple(found.fail_to_pass),
+            pass_to_pass=tuple(found.pass_to_pass),
+            flaky=tuple(sorted(found.flaky)),
+            base_failures=found.base_failures,
+            launches=found.launches,
+            timing=found.timing,
+            arms=tuple(found.arms),
+            repeats=self.repeats,
+            environment=found.environment.describe() if found.environment else None,
+            tried=tuple(found.tried),
+            sandbox=self.bench.sandbox.name,
+            not_proved=tuple(not_proved),
+            smith=__version__,
+            seconds=round(time.monotonic() - began, 2),
+        )
+
+    def _findings(self) -> Findings:
+        """Try the environments in turn until one lets the reference pass something."""
+        merged_on = date.fromisoformat(self.bundle.spec.source.merged_at[:10])
+        tried: list[str] = []
+        last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, "the recipe names no environment")
+        for choice in self.bundle.recipe.candidates(merged_on):
+            self.step(f"environment {choice.name}")
+            try:
+                environment = self.builder(choice)
+            except EnvironmentFailed as error:
+                last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, str(error))
+                tried.append(f"{choice.name}: {error}")
+                continue
+            found = self._in_environment(environment)
+            found.tried = tried
+            if found.pass_to_pass or found.fail_to_pass or found.verdict is Verdict.VALID:
+                return found
+            last = found
+            tried = [*tried, f"{choice.name}: {'; '.join(map(str, found.reasons))}"]
+        return last
+
+    def _in_environment(self, environment: TestEnvironment) -> Findings:
+        found = Findings(environment=environment)
+        chosen, fault = self._choose(environment)
+        if not chosen:
+            code, detail = fault
+            verdict = Verdict.UNRESOLVABLE if code is not ReasonCode.NO_TESTS else Verdict.INVALID
+            return found.end(verdict, code, detail)
+        budget = self.bundle.selection.budget_s
+        self.step("reference 1")
+        first = self._arm("reference", 1, environment, chosen, found, stop_after_s=budget)
+        passing = [i for i in chosen if first[i].outcome is Outcome.PASSED]
+        if not passing:
+            return self._nothing_passes(found, first)
+        self.step("nop 1")
+        # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
+        second = self._arm("nop", 1, environment, [i for i in chosen if _ran(first[i])], found)
+        found.fail_to_pass = [i for i in passing if second[i].outcome in _FAILING and self._may_count(i)]
+        found.pass_to_pass = [i for i in passing if second[i].outcome is Outcome.PASSED]
+        inverted = [
+            i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
+        ]
+        self._repeat(environment, found)
+        found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
+        found.launches = self._launches([first[i] for i in found.fail_to_pass])
+        return self._judge(found, first, inverted)
+
+    def _may_count(self, test_id: str) -> bool:
+        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed."""
+        return test_id.split("::", 1)[0] in self.bundle.selection.files
+
+    # -- selecting ----------------------------------------------------------------------------------------------
+
+    def _choose(self, environment: TestEnvironment) -> tuple[list[str], tuple[ReasonCode, str]]:
+        """The ids to run, or why there are none."""
+        selection = self.bundle.selection
+        self.step("collecting")
+        with trial(self.bench, self.bundle, environment, self.reference_tree) as place:
+            if place.build_error:
+                return [], (ReasonCode.BUILD_FAILED, f"the reference does not build: {place.build_error}")
+            collected = place.collect([*selection.files, *selection.guards])
+        items = [CollectedId(i.id, i.function, i.size) for i in collected.ids]
+        if selection.only:
+            known = {i.id for i in items}
+            chosen = [i for i in selection.only if i in known]
+            return chosen, (ReasonCode.NO_TESTS, "none of the ids that the bundle names exists")
+        if not items:
+            errors = "; ".join(f"{file}: {message}" for file, message in sorted(collected.errors.items()))
+            if errors:
+                return [], (ReasonCode.ENVIRONMENT, f"the reference's tests cannot be collected: {errors}"[:500])
+            return [], (ReasonCode.NO_TESTS, "the test files hold no tests")
+        new: Collection[str] = ()
+        changed = set(selection.changed_tests)
+        crowded = sum(1 for i in items if i.function in changed) > selection.max_ids
+        if crowded:
+            new = {i.id for i in items} - self._ids_before(environment)
+        chosen = []
+        for file in [*selection.files, *selection.guards]:
+            members = [i for i in items if i.id.split("::", 1)[0] == file]
+            limit = selection.max_ids if file in selection.files else max(1, selection.max_ids // 4)
+            chosen += [i.id for i in choose(members, new=new, changed=changed, limit=limit)]
+        return chosen, (ReasonCode.NO_TESTS, "")
+
+    def _ids_before(self, environment: TestEnvironment) -> set[str]:
+        """Ids that the base's own tests have."""
+        self.step("collecting the base's own tests")
+        with trial(self.bench, self.bundle, environment, self.bundle.spec.source.tree) as place:
+            present = [f for f in self.bundle.selection.files if (place.place.source / f).is_file()]
+            if place.build_error or not present:
+                return set()
+            return {i.id for i in place.collect(present).ids}
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    def _arm(
+        self,
+        arm: str,
+        repeat: int,
+        environment: TestEnvironment,
+        ids: Sequence[str],
+        found: Findings,
+        *,
+        stop_after_s: float | None = None,
+        alone: Sequence[str] = (),
+    ) -> dict[str, TestResult]:
+        """One run of one arm in a fresh place; every id of ``ids`` has a result. ``alone`` get a process each."""
+        tree = self.nop_tree if arm == "nop" else self.reference_tree
+        began = time.monotonic()
+        with trial(self.bench, self.bundle, environment, tree) as place:
+            if place.build_error:
+                results = {i: TestResult(id=i, outcome=Outcome.ERROR, message=place.build_error) for i in ids}
+            else:
+                apart = set(alone)
+                together = [i for i in ids if i not in apart]
+                runs: list[TestRun] = [place.run(together, stop_after_s=stop_after_s)] if together else []
+                runs += [place.run([i]) for i in ids if i in apart]
+                results = {r.id: r for run in runs for r in run.results}
+        complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
+        outcomes = [r.outcome for r in complete.values()]
+        passed = outcomes.count(Outcome.PASSED)
+        failed = sum(1 for o in outcomes if o in _FAILING)
+        found.arms.append(
+            Arm(
+                arm=arm,
+                repeat=repeat,
+                passed=passed,
+                failed=failed,
+                other=len(outcomes) - passed - failed,
+                seconds=round(time.monotonic() - began, 2),
+            )
+        )
+        return complete
+
+    def _repeat(self, environment: TestEnvironment, found: Findings) -> None:
+        """Run both arms again in fresh places and quarantine every id whose outcome changes.
+
+        The second time the order is reversed, so that a test which leans on another shows; the third time the first
+        few fail-to-pass ids are run alone.
+        """
+        for repeat in range(2, self.repeats + 1):
+            kept = [*found.fail_to_pass, *found.pass_to_pass]
+            if not kept:
+                return
+            order = list(reversed(kept)) if repeat % 2 == 0 else kept
+            alone = found.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
+            for arm in ("reference", "nop"):
+                self.step(f"{arm} {repeat}")
+                results = self._arm(arm, repeat, environment, order, found, alone=alone)
+                for test_id in kept:
+                    passed = results[test_id].outcome is Outcome.PASSED
+                    failed = results[test_id].outcome in _FAILING
+                    right = failed if arm == "nop" and test_id in found.fail_to_pass else passed
+                    if not right:
+                        found.flaky.add(test_id)
+            found.fail_to_pass = [i for i in found.fail_to_pass if i not in found.flaky]
+            found.pass_to_pass = [i for i in found.pass_to_pass if i not in found.flaky]
+
+    # -- judging ------------------------------------------------------------------------------------------------
+
+    def _launches(self, results: Sequence[TestResult]) -> dict[str, int]:
+        """Launches and nested calls of kernels in changed files, summed over ``results``."""
+        files = {k.path for k in self.bundle.spec.kernels}
+        symbols = {f"{k.path}::{s}" for k in self.bundle.spec.kernels for s in k.symbols}
+        counts: dict[str, int] = {}
+        for result in results:
+            for kernel, count in result.launches.items():
+                if kernel in symbols or (kernel.split("::", 1)[0] in files and not symbols):
+                    counts[kernel] = counts.get(kernel, 0) + count
+        return dict(sorted(counts.items()))
+
+    def _nothing_passes(self, found: Findings, first: dict[str, TestResult]) -> Findings:
+        """The reference passes no test: say why, in the words that help most."""
+        outcomes = {r.outcome for r in first.values()}
+        message = next((r.message for r in first.values() if r.message), "")
+        if outcomes <= {Outcome.NOT_INTERPRETABLE, Outcome.SKIPPED} and Outcome.NOT_INTERPRETABLE in outcomes:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, message)
+        if outcomes <= {Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING} and Outcome.SKIPPED in outcomes:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, f"every test is skipped here: {message}")
+        if outcomes <= {Outcome.TIMEOUT, Outcome.MISSING}:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, "no test ends within its time limit here")
+        return found.end(
+            Verdict.INVALID, ReasonCode.REFERENCE_FAILS, f"no test passes on the reference: {message}"[:500]
+        )
+
+    def _judge(self, found: Findings, first: dict[str, TestResult], inverted: Sequence[str]) -> Findings:
+        if found.fail_to_pass:
+            return self._judge_tests(found)
+        if self.bundle.spec.kind in (Kind.PERF, Kind.TUNING):
+            return self._judge_speed(found)
+        if found.flaky:
+            names = ", ".join(sorted(found.flaky)[:3])
+            return found.end(Verdict.INVALID, ReasonCode.UNSTABLE, f"every telling test is unstable: {names}")
+        if inverted:
+            return found.end(
+                Verdict.INVALID, ReasonCode.INVERTED, f"passes on the base, fails on the reference: {inverted[0]}"
+            )
+        unable = [r for r in first.values() if r.outcome is Outcome.NOT_INTERPRETABLE]
+        if unable:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, unable[0].message)
+        return found.end(
+            Verdict.INVALID,
+            ReasonCode.NO_FAIL_TO_PASS,
+            f"all {len(found.pass_to_pass)} tests that pass on the reference pass on the base too",
+        )
+
+    def _judge_tests(self, found: Findings) -> Findings:
+        counted = self.bench.device.startswith("interpreter")
+        if counted and not found.launches:
+            return found.end(
+                Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, "no fail-to-pass test launches a changed kernel"
+            )
+        return found.end(Verdict.VALID)
+
+    def _judge_speed(self, found: Findings) -> Findings:
+        """A performance task without failing tests: its reference must be measurably faster."""
+        if self.bench.device.startswith("interpreter"):
+            return found.end(
+                Verdict.UNRESOLVABLE,
+                ReasonCode.NEEDS_DEVICE,
+                "nothing fails on the base, and the interpreter measures no speed",
+            )
+        if not self.bundle.selection.workloads:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, "the recipe names no workload to time")
+        if not found.pass_to_pass or found.environment is None:
+            return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
+        self.step("timing")
+        try:
+            timing = measure(self.bench, self.bundle, found.environment, self.nop_tree, self.reference_tree)
+        except Unavailable as error:
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, str(error))
+        found.timing = timing
+        figures = f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}"
+        if timing.low <= max(1.0, timing.noise_high):
+            if timing.noise_high > 1.25:
+                return found.end(
+                    Verdict.UNRESOLVABLE, ReasonCode.NOISY, f"{figures}; noise up to {timing.noise_high:.2f}"
+                )
+            return found.end(Verdict.INVALID, ReasonCode.NO_SPEEDUP, figures)
+        return found.end(Verdict.VALID)
+
+
+def _ran(result: TestResult) -> bool:
+    return result.outcome is not Outcome.MISSING
+
+
+def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
+    """The receipt of a task whose needs this machine or version lacks: nothing was run."""
+    return Receipt(
+        task=bundle.id,
+        tree=bundle.tree,
+        device=device,
+        verdict=Verdict.UNRESOLVABLE,
+        reasons=(Reason(code=ReasonCode.NEEDS_DEVICE.value, detail=detail),),
+        not_proved=("anything: nothing was run",),
+        sandbox=sandbox,
+        smith=__version__,
+    )

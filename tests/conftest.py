@@ -1,0 +1,57 @@
+"""Fixtures for all tests. No test may touch the user's home or see their git configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smith import sample
+from smith.freeze.bundle import Store
+from smith.paths import Layout
+from smith.sandbox.bubblewrap import Bubblewrap
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    home = tmp_path_factory.mktemp("home")
+    before = os.environ.get("HOME")
+    os.environ["HOME"] = str(home)
+    yield
+    if before is not None:
+        os.environ["HOME"] = before
+    # Caches of torch or triton may appear; nothing of smith's own may.
+    assert not list(home.rglob("*smith*"))
+
+
+@pytest.fixture(scope="session")
+def upstream_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample upstream, built once a session."""
+    return sample.build(tmp_path_factory.mktemp("upstream") / "minikernels.git")
+
+
+def new_data_repository(root: Path) -> Store:
+    """An empty data repository."""
+    root.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
+    (root / "smith.toml").write_text("schema_version = 1\n")
+    (root / ".gitignore").write_text(".smith/\n")
+    return Store(Layout(root))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty data repository."""
+    return new_data_repository(tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def sandbox_name() -> str:
+    """``bubblewrap``, or a skip that says why it cannot work here."""
+    why = Bubblewrap().check()
+    if why is not None:
+        pytest.skip(f"bubblewrap: {why}")
+    return "bubblewrap"
