@@ -4,7 +4,8 @@ Two ways of becoming nobody, because the host's user decides which is possible:
 
 - A real root (it may mount) makes the mounts itself and then becomes a fresh user id that owns nothing on this
   machine. For the time of the run that id is lent the writable binds, so no two runs may share one.
-- Anybody else, and a root without that right, gets a user namespace in which one id stands for its own.
+- Anybody else, and a root without that right, gets a user namespace in which one id stands for its own. The kernel
+  does not count the processes of a root, so for that root a fork bomb is ended by the watcher alone.
 """
 
 from __future__ import annotations

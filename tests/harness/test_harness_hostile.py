@@ -209,7 +209,7 @@ def test_unreadable_and_deep_leftovers_do_not_stop_the_cleaning(bench: Bench) ->
             os.makedirs("locked/in"); os.chmod("locked/in", 0); os.chmod("locked", 0)
             os.mkfifo("fifo"); os.symlink("/", "root")
             os.mkdir("deep"); os.chdir("deep")
-            for _ in range(1200):
+            for _ in range(1100):
                 os.mkdir("d"); os.chdir("d")
         """,
     )

@@ -225,6 +225,8 @@ time.sleep(0.6)
 
 
 def test_a_fork_bomb_is_bounded(bubblewrap: Sandbox) -> None:
+    if os.geteuid() == 0 and not module._may_mount():
+        pytest.skip("the kernel does not count the processes of a root in a user namespace")
     script = """
 import os
 while True:
@@ -235,7 +237,7 @@ while True:
 """
     began = time.monotonic()
     ended = py(bubblewrap, script, limits=Limits(wall_s=5, processes=40))
-    assert ended.breach == "processes" or ended.timed_out
+    assert ended.breach == "processes" or ended.timed_out, ended
     assert time.monotonic() - began < 30
 
 
