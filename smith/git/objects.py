@@ -28,7 +28,12 @@ GITLINK = "160000"
 SYMLINK = "120000"
 
 # Smith itself decides which paths are safe (see ``unsafe``); git's rules for other file systems would refuse more.
-_PROTECT = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+_BLANK_CONFIG = """[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tprotectNTFS = false
+\tprotectHFS = false
+"""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ def _blank_git_dir() -> Path:
     blank = Path(tempfile.mkdtemp(prefix="smith-git-"))
     (blank / "objects").mkdir()
     (blank / "refs").mkdir()
-    (blank / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+    (blank / "config").write_text(_BLANK_CONFIG)
     (blank / "HEAD").write_text("ref: refs/heads/main\n")
     # A forked child inherits the exit handler but not the right to remove its parent's folder.
     atexit.register(lambda: remove_tree(blank) if os.getpid() == pid else None)
@@ -243,5 +248,5 @@ def write_tree(repo: Repository, entries: Iterable[TreeEntry], *, missing_ok: bo
     check_paths((e.path for e in listed), "the tree cannot be written")
     lines = b"".join(f"{e.mode} {object_id(e.oid)}\t".encode() + e.path + b"\0" for e in listed)
     with index(repo) as view:
-        view.git(*_PROTECT, "update-index", "-z", "--index-info", input=lines)
+        view.git("update-index", "-z", "--index-info", input=lines)
         return index_tree(view, missing_ok=missing_ok)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from smith.errors import CommandFailed, PatchError
-from smith.git.objects import index, index_tree, object_id, plain, shown, unsafe
+from smith.git.objects import SYMLINK, index, index_tree, object_id, plain, shown, unsafe
 from smith.git.repository import Repository
 
 # Everything that configuration could choose is chosen here, renames and their limit too.
@@ -34,6 +34,11 @@ _FORMAT = (
     "--no-color",
     "-O/dev/null",
 )
+
+
+# Where a folder's name ends in a space, older versions of git apply cannot read the header of an empty file that they
+# wrote themselves; in quotes they can. No line of content starts like this: each has a sign before it.
+_AMBIGUOUS = re.compile(rb"^diff --git a/(.* /.*) b/\1$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,20 @@ def diff(repo: Repository, old_tree: str, new_tree: str, paths: Sequence[str] | 
     """
     if old_tree == new_tree or (paths is not None and not paths):
         return b""
-    chosen = ["--", *paths] if paths is not None else []
-    view = plain(repo)
-    return view.git("diff-tree", "-r", *_RENAMES, *_FORMAT, object_id(old_tree), object_id(new_tree), *chosen)
+    sides = (object_id(old_tree), object_id(new_tree), *(["--", *paths] if paths is not None else []))
+    patch = plain(repo).git("diff-tree", "-r", *_RENAMES, *_FORMAT, *sides)
+    if b"\nrename from " in patch and _link_gives_way(changes(repo, old_tree, new_tree)):
+        patch = plain(repo).git("diff-tree", "-r", "--no-renames", *_FORMAT, *sides)
+    return _AMBIGUOUS.sub(rb'diff --git "a/\1" "b/\1"', patch)
+
+
+def _link_gives_way(found: Sequence[Change]) -> bool:
+    """Whether a link is renamed and a folder takes its place.
+
+    An exact rename states no mode, so that git apply does not see the link go and takes the folder for one behind it.
+    """
+    links = [f"{c.old_path}/" for c in found if c.status == "R" and c.old_mode == SYMLINK]
+    return any(c.path.startswith(link) for link in links for c in found)
 
 
 def changes(repo: Repository, old_tree: str, new_tree: str) -> list[Change]:
@@ -134,6 +150,8 @@ def _refuse(said: str, rule: str) -> NoReturn:
             path = path or place["failed"] or place["file"]
         elif _SYNTAX.match(line):
             rule = "malformed"
+    if path and unsafe(path.encode("utf-8", "surrogateescape")):
+        raise PatchError("the patch leaves the tree", rule="escapes_tree", path=path)
     if not lines:
         raise CommandFailed(["git", "apply"], "failed without a word", said)
     detail = lines[0].split(": ", 1)[1]

@@ -50,7 +50,10 @@ def keep(data: Repository, source: Repository, tree: str) -> Kept:
         lost = [e for e in needed if e.kind == "blob" and e.oid not in there]
         if lost:
             gone = {e.path for e in lost}
-            tree = write_tree(aside, [e for e in needed if e.kind != "tree" and e.path not in gone])
+            # Written where no other store is seen: git touches the times of objects that it finds already there.
+            alone = source.with_env({**aside.environment, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ""})
+            rest = [e for e in needed if e.kind != "tree" and e.path not in gone]
+            tree = write_tree(alone, rest, missing_ok=True)
             needed = list(list_tree(aside, tree, trees=True))
         oids = _objects(tree, needed)
         # Twice, since a git gc of the user's may prune what was there unreferenced when it was first looked for.
@@ -83,8 +86,8 @@ def release(data: Repository, tree: str) -> None:
 def scratch(data: Repository, objects: Path, *, also: Sequence[Repository] = ()) -> Repository:
     """The same repository, writing its objects into ``objects`` and reading those of ``data`` and ``also`` too.
 
-    So trees can be computed without a trace in the store of ``data``. Raises :class:`Unavailable` when the folder
-    cannot be made.
+    So trees can be computed while nothing is added to the store of ``data``; at most git freshens the times of objects
+    found there. Raises :class:`Unavailable` when the folder cannot be made.
     """
     try:
         for name in ("info", "pack"):

@@ -98,7 +98,7 @@ def test_submodules_are_empty_folders_and_come_back(repo: Repository, tmp_path: 
 def test_missing_contents(repo: Repository, tmp_path: Path) -> None:
     here, gone = write_blob(repo, b"x"), TreeEntry(FILE, "blob", NOWHERE, b"big/one.bin")
     tree = write_tree(repo, [TreeEntry(FILE, "blob", here, b"small"), gone], missing_ok=True)
-    with pytest.raises(BadInput, match="big/one.bin"):
+    with pytest.raises(BadInput, match=r"big/one\.bin"):
         materialise(repo, tree, tmp_path / "fail")
     assert list((tmp_path / "fail").iterdir()) == []
     assert materialise(repo, tree, tmp_path / "skip", missing="skip") == ["big/one.bin"]
@@ -150,7 +150,7 @@ def test_an_unwritable_place_is_unavailable(repo: Repository) -> None:
         materialise(repo, EMPTY_TREE, Path("/proc/smith/out"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds)
 def test_materialise_and_snapshot_are_inverse(
     shared: Repository, tmp_path_factory: pytest.TempPathFactory, world: World
@@ -280,8 +280,8 @@ def test_snapshot_of_no_folder(repo: Repository, tmp_path: Path) -> None:
         snapshot(repo, tmp_path / "absent")
 
 
-def test_five_thousand_files_are_quick(repo: Repository, tmp_path: Path) -> None:
-    folder = plant(tmp_path / "w", {b"d%d/f%d" % (i % 50, i): (FILE, b"%d\n" % i * 200) for i in range(5_000)})
+def test_two_thousand_files_are_quick(repo: Repository, tmp_path: Path) -> None:
+    folder = plant(tmp_path / "w", {b"d%d/f%d" % (i % 50, i): (FILE, b"%d\n" % i * 200) for i in range(2_000)})
     tree = tree_of_folder(repo, folder)
     began = time.monotonic()
     (folder / "d1/new").write_text("x")

@@ -155,7 +155,7 @@ def test_replaced_objects_are_not_followed(work: Path) -> None:
     assert read_file(Repository.discover(work), tree, "f") == b"true\n"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds)
 def test_tree_of_folder_is_what_git_commits(
     shared: Repository, tmp_path_factory: pytest.TempPathFactory, world: World
