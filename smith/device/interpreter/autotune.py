@@ -32,5 +32,10 @@ def install() -> None:
                              " Make sure that you don't re-define auto-tuned symbols.")
         return [0.0, 0.0, 0.0]
 
+    def check_disk_cache(self: Any, tuning_key: Any, configs: Any, bench_fn: Any) -> bool:
+        bench_fn()  # times are invented here: they are neither read from nor written to a cache
+        return False
+
     cls.__init__ = __init__
+    cls.check_disk_cache = check_disk_cache
     cls._bench = _bench

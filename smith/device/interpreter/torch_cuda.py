@@ -155,8 +155,9 @@ def _patch_actions() -> None:
     current = Stream()
     for name in ("current_stream", "default_stream"):
         setattr(_C, name, _always(current))
-    for name in ("CUDAGraph", "graph", "make_graphed_callables"):
-        setattr(_C, name, refuse("CUDA graphs"))
+    for name in ("CUDAGraph", "graph"):  # classes: they stand in annotations
+        setattr(_C, name, type(name, (), {"__init__": refuse("CUDA graphs")}))
+    _C.make_graphed_callables = refuse("CUDA graphs")
     for name in ("range_push", "range_pop", "mark"):
         setattr(_C.nvtx, name, _always(None))
     _C.nvtx.range = type("range", (_Context,), {})
