@@ -25,7 +25,7 @@ __all__ = ["MAIN_COMMIT", "REPO", "URL", "Expectation", "build", "expectations",
 
 REPO = "smith-lab/minikernels"
 URL = "smith:sample"
-MAIN_COMMIT = "d49f499d46c4ee88e67da87924a69f95a086f238"
+MAIN_COMMIT = "62db001d14084602117d415de3f0d74c5c35f3b1"
 """What ``refs/heads/main`` names, on every machine."""
 
 _DATA = Path(__file__).resolve().parent
@@ -43,7 +43,7 @@ class Expectation:
     kind: str
     """fix, feature, perf, refactor, tuning, maintenance, revert, reland, docs, ci or tests."""
     languages: tuple[str, ...]
-    """Of the kernels it touches: triton, c, hip."""
+    """Of the kernels it touches: triton, native, hip."""
     mined: str
     """``candidate``, or the reason why default mining rejects it."""
     device: str | None = None
