@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from smith.harness.channel import Announced, AnyRecord, Collected, End, Hello, Result, Start, Uncollected
 from smith.records.results import Failure, Outcome, TestResult
 
+INTERNAL_ERROR, USAGE_ERROR = 3, 4
+"""pytest's exit statuses for a broken run and for one that could not begin."""
+
 
 @dataclass
 class Account:
@@ -25,8 +28,9 @@ class Account:
 
     @property
     def complete(self) -> bool:
-        """The closing record came, nothing is open, and nothing was out of order."""
-        return self.fault is None and self.end is not None and self.open is None
+        """The closing record came, from a pytest that did not break; nothing is open or was out of order."""
+        closed = self.end is not None and self.end.status != INTERNAL_ERROR
+        return closed and self.fault is None and self.open is None
 
     def take(self, records: Iterable[AnyRecord]) -> None:
         """Go through the records until one is out of order."""

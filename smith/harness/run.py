@@ -10,7 +10,7 @@ from typing import Any
 
 from smith.harness.channel import Channel, Collected, Uncollected
 from smith.harness.environment import TestEnvironment
-from smith.harness.judge import Account
+from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account
 from smith.harness.place import Place
 from smith.harness.stage import Stage
 from smith.records.recipe import Recipe
@@ -151,9 +151,12 @@ def _note(ended: Ended, account: Account) -> str:
     """What people should know: tampering, an early stop, or the last words of a process that ended too early."""
     if account.fault is not None:
         return f"tampered: {account.fault}"
+    words = ended.stderr.text.strip().splitlines()
+    last = f": {words[-1][:300]}" if words else ""
     if account.end is None:
-        words = ended.stderr.text.strip().splitlines()
-        return f"no closing record ({ended.ending})" + (f": {words[-1][:300]}" if words else "")
+        return f"no closing record ({ended.ending}){last}"
+    if account.end.status in (INTERNAL_ERROR, USAGE_ERROR):
+        return f"pytest gave up (status {account.end.status}){last}"
     if account.end.stopped:
         return f"stopped early: {len(account.announced) - len(account.results)} ids were not run"
     return ""

@@ -44,7 +44,7 @@ def failure_of(error: BaseException, collecting: bool = False) -> str:
     """How a test failed, from the exception itself and never from a log."""
     if collecting:
         return "collection"
-    triton = [c for each in chain(error) for c in type(each).__mro__ if (c.__module__ or "").startswith("triton.")]
+    triton = [c for each in chain(error) for c in type(each).__mro__ if str(c.__module__).startswith("triton.")]
     if any(c.__name__ in ("InterpreterError", "CompilationError") for c in triton):
         return "kernel_error"
     if isinstance(error, (AssertionError, pytest.fail.Exception)):

@@ -175,7 +175,7 @@ def uncollected(node: str, error: BaseException, skipped: bool = False) -> dict[
         error = error.__cause__
     return {
         "node": node,
-        "error": type(error).__name__,
+        "error": type(error).__name__[:100],
         "failure": failure_of(error, collecting=True),
         "message": text_of(error),
         "refused": not_interpretable(error),

@@ -26,6 +26,7 @@ UNWANTED = {
     "flaky", "pytest_forked", "pytest_randomly", "pytest_repeat", "pytest_rerunfailures", "pytest_timeout",
     "random_order", "xdist",
 }  # fmt: skip
+UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
     "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-p", "no:flaky", "-p", "no:xdist", "-p", "no:timeout",
@@ -47,8 +48,8 @@ def main() -> int:
     error = _device(plan)
     if error is not None:
         send("uncollected", **uncollected("", error))
-        send("end", status=3)
-        return 3
+        send("end", status=UNUSABLE)
+        return UNUSABLE
     reporter = Reporter(plan, send, _launches())
     status = _pytest(plan, send, [*plugins, reporter])
     reporter.end(status)

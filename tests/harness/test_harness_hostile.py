@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 
 import pytest
 from harness_bench import Bench
@@ -154,26 +153,10 @@ def test_fifty_megabytes_of_output_are_only_output(bench: Bench) -> None:
     assert result.outcome is Outcome.FAILED and done.complete
 
 
-def test_a_fork_bomb_is_bounded_and_a_background_process_is_gone(bench: Bench) -> None:
+def test_a_background_process_is_gone(bench: Bench) -> None:
     marker = f"86{os.getpid()}"
-    bench.write(
-        "test_a.py",
-        f"""\
-        import os, subprocess, time
-        def test_1(): subprocess.Popen(["setsid", "sleep", "{marker}"])
-        def test_2():
-            while True:
-                try:
-                    os.fork()
-                except OSError:
-                    time.sleep(60)
-        """,
-    )
-    began = time.monotonic()
-    done = bench.run("test_a.py::test_1", "test_a.py::test_2", id_timeout_s=2, wall_s=6)
-    assert done.results[0].outcome is Outcome.PASSED
-    assert done.results[1].outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
-    assert time.monotonic() - began < 30
+    result, _ = bench.one(f"import subprocess\ndef test_it(): subprocess.Popen(['setsid', 'sleep', '{marker}'])\n")
+    assert result.outcome is Outcome.PASSED
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert marker not in listed
 

@@ -154,6 +154,22 @@ def test_a_conftest_that_does_not_import_fails_every_id_with_its_reason(bench: B
     assert "no_such_module" in done.results[0].message
 
 
+def test_a_pytest_that_breaks_is_no_complete_run(bench: Bench) -> None:
+    bench.write("conftest.py", "def pytest_collection_finish(): raise RuntimeError('broken hook')\n")
+    bench.write("test_a.py", "def test_1(): pass\ndef test_2(): pass\n")
+    done = bench.run("test_a.py::test_1", "test_a.py::test_2")
+    assert {r.outcome for r in done.results} == {Outcome.MISSING}
+    assert not done.complete and done.note.startswith("pytest gave up (status 3)"), done
+
+
+def test_wrong_arguments_of_a_recipe_are_named(bench: Bench) -> None:
+    bench.recipe = Recipe(repo="o/r", pytest_args=("--no-such-option",))
+    bench.write("test_a.py", "def test_1(): pass\n")
+    done = bench.run("test_a.py::test_1")
+    assert done.results[0].outcome is Outcome.MISSING
+    assert done.note.startswith("pytest gave up (status 4)"), done
+
+
 def test_no_further_id_starts_after_the_stop(bench: Bench) -> None:
     bench.write("test_a.py", "import time\n" + "".join(f"def test_{i}(): time.sleep(0.4)\n" for i in range(20)))
     done = bench.run(*(f"test_a.py::test_{i}" for i in range(20)), stop_after_s=0.5)
