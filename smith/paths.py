@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from smith import process
 from smith.errors import BadInput, Unavailable
 
 MARKER = "smith.toml"
@@ -229,24 +230,18 @@ def _removed_if_dead(folder: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder whatever modes a hostile program left inside it. A link is removed, never followed."""
+    """Remove a folder whatever modes or depth a hostile program left inside it. A link is removed, never followed."""
     if path.is_symlink() or path.is_file():
         path.unlink(missing_ok=True)
         return
     if not path.exists():
         return
-
-    def unlock(_function: object, name: str, _error: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(name), 0o700)
-            if not os.path.islink(name):
-                os.chmod(name, 0o700)
-            if os.path.isdir(name) and not os.path.islink(name):
-                shutil.rmtree(name, ignore_errors=True)
-            else:
-                os.unlink(name)
-
-    shutil.rmtree(path, onerror=unlock)
+    try:
+        shutil.rmtree(path)
+    except (OSError, RecursionError):
+        # These walk by descriptor, so that no path is too long, and open each folder before they enter it.
+        process.run(["chmod", "-R", "u+rwx", "--", path])
+        process.run(["rm", "-rf", "--", path])
 
 
 @contextlib.contextmanager

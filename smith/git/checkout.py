@@ -106,11 +106,13 @@ class _Folders:
         self._made = {b""}
 
     def make(self, path: bytes) -> None:
-        if path in self._made:
-            return
-        self.make(os.path.dirname(path))
-        os.mkdir(os.path.join(self._root, path))
-        self._made.add(path)
+        lacking = []
+        while path not in self._made:
+            lacking.append(path)
+            path = os.path.dirname(path)
+        for folder in reversed(lacking):
+            os.mkdir(os.path.join(self._root, folder))
+            self._made.add(folder)
 
     def finish(self) -> None:
         """Set modes (whatever the umask) and times, now that nothing is added any more."""

@@ -85,8 +85,8 @@ def _listed(root: bytes, here: bytes) -> list[os.DirEntry[bytes]]:
     try:
         with os.scandir(os.path.join(root, here)) as entries:
             return list(entries)
-    except PermissionError as error:
-        raise PatchError("a folder cannot be read", rule="unreadable", path=shown(here)) from error
+    except OSError as error:  # closed to us, or nested deeper than a path can say
+        raise PatchError(f"a folder cannot be read: {error.strerror}", rule="unreadable", path=shown(here)) from error
 
 
 def _git_mode(mode: int) -> str:

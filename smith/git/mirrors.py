@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -65,9 +66,9 @@ def open_upstream(spec: str, mirrors: Path, *, name: str | None = None, refresh:
     """
     if spec == SAMPLE:
         return _sample(mirrors, name)
-    path = Path(spec).expanduser()
-    with contextlib.suppress(OSError):  # a URL may be too long to be a path
-        if path.exists():
+    path = Path(os.path.expanduser(spec))
+    with contextlib.suppress(OSError, ValueError):  # a URL may be too long to be a path
+        if spec and path.exists():
             return _local(path, name)
     address = _parse(spec)
     target = mirrors / address.host / address.owner / f"{address.name}.git"

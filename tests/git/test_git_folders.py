@@ -26,6 +26,7 @@ from smith.git.trees import (
     write_blob,
     write_tree,
 )
+from smith.paths import remove_tree
 
 NOWHERE = "1" * 40
 WORLD: World = {
@@ -160,7 +161,7 @@ def test_materialise_and_snapshot_are_inverse(
     materialise(shared, tree, place / "out")
     assert harvest(place / "out") == world
     assert snapshot(shared, place / "out", base=tree) == tree
-    assert snapshot(shared, place / "out") == tree
+    assert tree_of_folder(shared, place / "out") == tree
 
 
 def test_snapshot_sees_every_change(repo: Repository, tmp_path: Path) -> None:
@@ -273,6 +274,24 @@ def test_unreadable_files_are_named(repo: Repository, tmp_path: Path) -> None:
     with pytest.raises(PatchError) as caught:
         snapshot(repo, folder)
     assert (caught.value.rule, caught.value.path) == ("unreadable", "d/x")
+
+
+def test_deep_folders(repo: Repository, tmp_path: Path) -> None:
+    deep = b"/".join([b"d"] * 1100) + b"/f"
+    tree = write_tree(repo, [TreeEntry(FILE, "blob", write_blob(repo, b"1"), deep)])
+    materialise(repo, tree, tmp_path / "out")
+    assert snapshot(repo, tmp_path / "out", base=tree) == tree
+    here = os.open(tmp_path / "out", os.O_RDONLY)
+    for _ in range(2300):
+        os.mkdir("x", dir_fd=here)
+        below = os.open("x", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    with pytest.raises(PatchError) as caught:
+        snapshot(repo, tmp_path / "out", base=tree)
+    assert caught.value.rule == "unreadable"
+    remove_tree(tmp_path / "out")  # pytest itself cannot
 
 
 def test_snapshot_of_no_folder(repo: Repository, tmp_path: Path) -> None:
