@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ INSIDE_ID = 1000
 # What programs look up in /etc; users, groups and hosts are made anew.
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 HINT = "install Debian's package bubblewrap, allow user namespaces, or choose --sandbox host (no isolation)"
+LOADED = ("LD_", "GLIBC_", "MALLOC_", "GCONV_", "LOCPATH", "NLSPATH", "LANGUAGE", "TEXTDOMAIN", "OUTPUT_CHARSET")
 _CAP_SYS_ADMIN = 1 << 21
 
 
@@ -42,10 +42,9 @@ class Bubblewrap:
         """None when it works on this machine, else why not, in one line."""
         if not sys.platform.startswith("linux"):
             return "bubblewrap needs Linux"
-        for program in ("bwrap", "prlimit", "setpriv"):
-            if shutil.which(program, path=kernel.PATH) is None:
-                return f"{program} is not installed"
         try:
+            for name in ("bwrap", "prlimit", "setpriv", "env"):
+                kernel.program(name)
             ended = self.run(["true"], cwd="/", env={}, binds=(), limits=Limits(wall_s=20, memory_bytes=1 << 30))
         except Unavailable as error:
             return error.message
@@ -72,7 +71,8 @@ class Bubblewrap:
         inside = {"HOME": HOME, "TMPDIR": "/tmp", "PATH": kernel.PATH, "LANG": "C.UTF-8", **env}
         as_root = _may_mount()
         user = _fresh_id() if as_root else INSIDE_ID
-        drop = _become(user) if as_root else []
+        early, late = _parted(inside)
+        drop = [*(_become(user) if as_root else []), *late]
         shown = _binds(binds)
         with Watch(limits, spill) as watch, _lent(binds, user if as_root else None), _files() as make_file:
             words = [
@@ -87,8 +87,8 @@ class Bubblewrap:
             arguments = make_file(b"".join(word.encode() + b"\0" for word in words))
             completed = process.run(
                 # bwrap itself is started with the inner environment: its own can be read at /proc/1/environ.
-                ["bwrap", "--args", str(arguments), "--", *kernel.prefix(limits), *drop, *argv],
-                env=inside,
+                [kernel.program("bwrap"), "--args", str(arguments), "--", *kernel.prefix(limits), *drop, *argv],
+                env=early,
                 input=input,
                 timeout_s=limits.wall_s,
                 pass_fds=(*pass_fds, watch.fd, *make_file.fds),
@@ -197,9 +197,19 @@ def _fresh_id() -> int:
     return INSIDE_ID + secrets.randbelow(max(1, top - INSIDE_ID))
 
 
+def _parted(env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The variables that may be set from the beginning, and words that set the others for the command itself.
+
+    The loader and the C library take code from some, and programs with rights still run before the command.
+    """
+    late = [f"{name}={value}" for name, value in env.items() if name.startswith(LOADED)]
+    early = {name: value for name, value in env.items() if not name.startswith(LOADED)}
+    return early, [kernel.program("env"), *late] if late else []
+
+
 def _become(user: int) -> list[str]:
     identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
-    return ["setpriv", *identity, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"]
+    return [kernel.program("setpriv"), *identity, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"]
 
 
 @contextmanager
@@ -209,13 +219,14 @@ def _lent(binds: Sequence[Bind], user: int | None) -> Iterator[None]:
     if user is None or not folders:
         yield
         return
-    _chown(folders, user)
+    if not _chown(folders, user).ok:
+        raise Unavailable(f"{folders[0]}: cannot be lent to another user id", hint="use a local file system")
     try:
         yield
     finally:
         _chown(folders, os.geteuid())
 
 
-def _chown(folders: Sequence[str], user: int) -> None:
+def _chown(folders: Sequence[str], user: int) -> process.Completed:
     """Give whole trees to ``user``: links themselves and never what they point at, to any depth (coreutils' way)."""
-    process.run(["chown", "-R", "-h", "-P", f"{user}:{user}", "--", *folders])
+    return process.run(["chown", "-R", "-h", "-P", f"{user}:{user}", "--", *folders])

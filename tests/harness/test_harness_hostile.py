@@ -178,7 +178,7 @@ def test_code_that_never_returns_to_the_interpreter_is_ended_with_its_result(
         def test_3(): pass
         """,
     )
-    done = bench.run("test_a.py::test_1", "test_a.py::test_2", "test_a.py::test_3", id_timeout_s=0.5)
+    done = bench.run("test_a.py::test_1", "test_a.py::test_2", "test_a.py::test_3", id_timeout_s=1)
     assert outcomes(done) == [Outcome.PASSED, Outcome.TIMEOUT, Outcome.MISSING]
     assert not done.complete and done.ending == "status 75"
 

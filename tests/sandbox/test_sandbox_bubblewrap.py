@@ -32,6 +32,16 @@ def test_the_environment_is_what_was_given_and_nothing_inherited(
     assert "planted-secret" not in ended.stdout.text + ended.stderr.text
 
 
+def test_what_runs_before_the_command_obeys_no_variable_of_it(bubblewrap: Sandbox, tmp_path: Path) -> None:
+    for name in ("bwrap", "prlimit", "setpriv", "env"):
+        (tmp_path / name).write_text("#!/bin/sh\necho hijacked\n")
+        (tmp_path / name).chmod(0o755)
+    bind = Bind(tmp_path, str(tmp_path))
+    ended = sh(bubblewrap, "echo $LD_PRELOAD", bind, PATH=f"{tmp_path}:{kernel.PATH}", LD_PRELOAD="/no/such.so")
+    assert ended.stdout.text == "/no/such.so\n"
+    assert ended.stderr.text.count("cannot be preloaded") == 1
+
+
 def test_the_user_is_nobody(bubblewrap: Sandbox) -> None:
     ended = sh(bubblewrap, "id -u; id -un; id -G; grep -E 'Cap|NoNewPrivs' /proc/self/status")
     user, name, groups, *status = ended.stdout.text.splitlines()

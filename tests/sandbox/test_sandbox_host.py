@@ -15,8 +15,9 @@ from smith.sandbox import Bind, Ended, Limits, make
 host = make("host")
 
 
-def sh(script: str, cwd: Path, **limits: int) -> Ended:
-    return host.run(["sh", "-c", script], cwd=str(cwd), env={"GIVEN": "1"}, binds=(), limits=Limits(wall_s=2, **limits))
+def sh(script: str, cwd: Path, wall_s: float = 20, file_bytes: int = 1 << 30) -> Ended:
+    limits = Limits(wall_s=wall_s, file_bytes=file_bytes)
+    return host.run(["sh", "-c", script], cwd=str(cwd), env={"GIVEN": "1"}, binds=(), limits=limits)
 
 
 def test_a_bind_can_only_stay_where_it_is(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_nothing_outlives_the_command(tmp_path: Path, last: str) -> None:
     number = unique()
     script = f"setsid sh -c 'setsid sleep {number} & sleep {number}' & sleep 0.2; {last} {number}"
     began = time.monotonic()
-    assert sh(script, tmp_path).timed_out is (last == "sleep")
+    assert sh(script, tmp_path, wall_s=2).timed_out is (last == "sleep")
     assert time.monotonic() - began < 10 and not on_host(number)
 
 
