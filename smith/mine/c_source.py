@@ -14,10 +14,12 @@ from smith.mine.source import NOTHING, Kernel, Source
 
 _NOISE = re.compile(r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _STOP = re.compile(r"[{};]")
 _ATTRIBUTE = re.compile(r"\b(?:__\w+__|alignas|noexcept|decltype|requires|[A-Z][A-Z0-9_]+)\s*\((?:[^()]|\([^()]*\))*\)")
 _FUNCTION = re.compile(r"(~?[A-Za-z_]\w*(?:\s*::\s*~?[A-Za-z_]\w*)*|operator\s*[^\s\w(]+|operator\s*\(\s*\))\s*\(")
 _SCOPE = re.compile(r"\b(namespace|struct|class|union)\b(?:\s+[A-Z_]+(?:\([^)]*\))?)?\s+([A-Za-z_][\w:]*)[^()=]*\Z")
+_ANGLE = re.compile(r"[<>]")
 _TEMPLATE = re.compile(r"^\s*template\s*<")
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "defined"})
 _BLANK = re.compile(r"\s+")
@@ -29,7 +31,8 @@ def read(text: str, path: str, rules: Sequence[SourceRule]) -> Source:
     if path.lower().endswith((".s", ".asm", ".sass")):
         return _assembly(text)
     plain = without_comments(text)
-    rule = next((rule for rule in rules if rule.matches(path.lower(), plain)), None)
+    includes = _INCLUDE.findall(plain)
+    rule = next((rule for rule in rules if rule.matches(path.lower(), plain, includes)), None)
     if rule is None:
         return NOTHING
     kernels: dict[str, Kernel] = {}
@@ -97,11 +100,13 @@ def _function_name(header: str) -> str | None:
 def _after_template(header: str) -> str:
     """The header without its ``template <...>``, whose defaults may hold parentheses."""
     while match := _TEMPLATE.match(header):
-        depth, index = 1, match.end()
-        while index < len(header) and depth:
-            depth += {"<": 1, ">": -1}.get(header[index], 0)
-            index += 1
-        header = header[index:]
+        depth, end = 1, len(header)
+        for bracket in _ANGLE.finditer(header, match.end()):
+            depth += 1 if bracket[0] == "<" else -1
+            if depth == 0:
+                end = bracket.end()
+                break
+        header = header[end:]
     return header
 
 

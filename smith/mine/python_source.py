@@ -1,6 +1,10 @@
 """Kernels in Python files: functions whose decorators resolve to a kernel language's.
 
 A helper that kernels call is decorated like a kernel, so decorated functions are all of the device code.
+
+A history shows the same definitions again and again, so a file is split into top-level blocks and each block is
+parsed once, only if some decorator in it could be meant. What cannot be split so (a ``def`` at the start of a line
+within a string) is parsed as a whole.
 """
 
 from __future__ import annotations
@@ -10,37 +14,57 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from smith.mine.source import NOTHING, Kernel, Source, main_language
 
+# Comments and strings are skipped; so is what a formatter may add: brackets, commas, continuations, blanks.
 _TOKEN = re.compile(
     r"""[A-Za-z]{0,2}(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
-    r"""|\#[^\n]*|([^\W\d]\w*)""",
+    r"""|\#[^\n]*|([^\W\d]\w*|[\d.][\w.]*|[^\s\w(),\\"'])""",
     re.DOTALL,
 )
+_BLOCK = re.compile(r"^(?:@|def\b|class\b|async\b)", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?:\((?P<many>[^)]*)\)|(?P<few>[^\n(]+))"
+    r"|import[ \t]+(?P<plain>[^\n]+))",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"#[^\n]*")
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@dataclass(frozen=True)
+class _Definition:
+    """A decorated function: qualified name, the names that decorate it, whole text."""
+
+    name: str
+    decorators: tuple[str, ...]
+    text: str
+
+
 def read(text: str, decorators: Mapping[str, str]) -> Source:
     """The kernels of a Python file. A file that this Python cannot parse has none that can be named."""
-    if not _worth_parsing(text, decorators):
+    worth = _decoration(frozenset(name.rpartition(".")[2] for name in decorators))
+    if not worth.search(text):
         return NOTHING
-    tree = _parse(text)
-    if tree is None:
-        return NOTHING
-    lines = text.splitlines(keepends=True)
+    found: list[_Definition] = []
+    for block in _blocks(text):
+        if worth.search(block):
+            definitions = _definitions(block)
+            if definitions is None:
+                found = list(_definitions(text) or ())
+                break
+            found += definitions
     kernels: dict[str, Kernel] = {}
-    aliases: dict[str, str] = {}
-    for name, node in _functions(tree.body, "", aliases):
-        language = _language(node, aliases, decorators)
-        if language is None:
-            continue
-        start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        definition = "".join(lines[start - 1 : node.end_lineno])
-        earlier = kernels.get(name)
-        kernels[name] = Kernel(language, earlier.text + definition if earlier else definition)
+    aliases = dict(_aliases(text))
+    for one in found:
+        language = _language(one.decorators, aliases, decorators)
+        if language is not None:
+            earlier = kernels.get(one.name)
+            kernels[one.name] = Kernel(language, earlier.text + one.text if earlier else one.text)
     return Source(main_language(kernels), kernels)
 
 
@@ -48,15 +72,15 @@ def same_code(before: str, after: str) -> bool:
     """Whether two definitions differ in comments, docstrings, whitespace and line breaks at most."""
     if before == after:
         return True
-    # Names outside of strings and comments are part of the syntax tree; most real changes show there, much cheaper.
-    if _names(before) != _names(after):
+    # What no formatter touches differs in nearly every real change, and is compared much faster than syntax trees.
+    if _tokens(before) != _tokens(after):
         return False
     old, new = _shape(before), _shape(after)
     return old is not None and old == new
 
 
-def _names(definition: str) -> list[str]:
-    return [match[1] for match in _TOKEN.finditer(definition) if match[1]]
+def _tokens(definition: str) -> list[str]:
+    return [token for token in _TOKEN.findall(definition) if token]
 
 
 @cache
@@ -64,9 +88,31 @@ def _decoration(last_names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"@[^\n]*\b(?:{'|'.join(sorted(map(re.escape, last_names)))})\b")
 
 
-def _worth_parsing(text: str, decorators: Mapping[str, str]) -> bool:
-    """Whether some decorator could be one of ``decorators``: most files have none, and parsing is what costs."""
-    return bool(_decoration(frozenset(name.rpartition(".")[2] for name in decorators)).search(text))
+def _blocks(text: str) -> Iterator[str]:
+    """``text`` cut in front of top-level definitions; a decorator stays with what it decorates."""
+    begin, decorated = 0, False
+    for match in _BLOCK.finditer(text):
+        if not decorated and match.start() > begin:
+            yield text[begin : match.start()]
+            begin = match.start()
+        decorated = match[0] == "@"
+    yield text[begin:]
+
+
+@lru_cache(maxsize=4096)
+def _definitions(block: str) -> tuple[_Definition, ...] | None:
+    """The decorated functions of a block; None where it is no complete piece of Python."""
+    tree = _parse(block)
+    if tree is None:
+        return None
+    lines = block.splitlines(keepends=True)
+    found: list[_Definition] = []
+    for name, node in _functions(tree.body, ""):
+        if node.decorator_list:
+            start = min(node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+            names = tuple(dotted for decorator in node.decorator_list for dotted in _dotted(decorator))
+            found.append(_Definition(name, names, "".join(lines[start - 1 : node.end_lineno])))
+    return tuple(found)
 
 
 def _parse(text: str) -> ast.Module | None:
@@ -74,49 +120,48 @@ def _parse(text: str) -> ast.Module | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in somebody else's strings
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _functions(body: list[ast.stmt], scope: str, aliases: dict[str, str]) -> Iterator[tuple[str, _Function]]:
-    """Every function below ``body`` with its qualified name, noting imports on the way."""
+def _functions(body: list[ast.stmt], scope: str) -> Iterator[tuple[str, _Function]]:
+    """Every function below ``body`` with its qualified name."""
     for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            aliases.update(_imported(node))
-        elif isinstance(node, _Function):
+        if isinstance(node, _Function):
             yield f"{scope}{node.name}", node
-            yield from _functions(node.body, f"{scope}{node.name}.", aliases)
+            yield from _functions(node.body, f"{scope}{node.name}.")
         elif isinstance(node, ast.ClassDef):
-            yield from _functions(node.body, f"{scope}{node.name}.", aliases)
-        else:
+            yield from _functions(node.body, f"{scope}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
             for part in ("body", "orelse", "finalbody"):
-                yield from _functions(getattr(node, part, []), scope, aliases)
+                yield from _functions(getattr(node, part, []), scope)
             for handler in getattr(node, "handlers", []):
-                yield from _functions(handler.body, scope, aliases)
+                yield from _functions(handler.body, scope)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.ImportFrom):
-        for name in node.names:
-            yield name.asname or name.name, f"{node.module or ''}.{name.name}".lstrip(".")
-        return
-    for name in node.names:
-        if name.asname:
-            yield name.asname, name.name
-        else:
-            top = name.name.split(".")[0]
-            yield top, top
+def _aliases(text: str) -> Iterator[tuple[str, str]]:
+    """What each imported name stands for, wherever in the file it is imported."""
+    for match in _IMPORT.finditer(text):
+        for part in _COMMENT.sub("", match["many"] or match["few"] or match["plain"] or "").split(","):
+            name, *rest = part.split()[:3] or [""]
+            if not name:
+                continue
+            if match["module"]:
+                yield (rest[-1] if rest else name), f"{match['module']}.{name}".lstrip(".")
+            elif rest:
+                yield rest[-1], name
+            else:
+                yield name.split(".")[0], name.split(".")[0]
 
 
-def _language(node: _Function, aliases: Mapping[str, str], decorators: Mapping[str, str]) -> str | None:
-    for decorator in node.decorator_list:
-        for dotted in _dotted(decorator):
-            head, _, tail = dotted.partition(".")
-            full = f"{aliases.get(head, head)}.{tail}".rstrip(".")
-            # A re-export (`from .compat import triton`) keeps the last two parts.
-            for name in (full, ".".join(full.split(".")[-2:])):
-                if name in decorators:
-                    return decorators[name]
+def _language(names: tuple[str, ...], aliases: Mapping[str, str], decorators: Mapping[str, str]) -> str | None:
+    for dotted in names:
+        head, _, tail = dotted.partition(".")
+        full = f"{aliases.get(head, head)}.{tail}".rstrip(".")
+        # A re-export (`from .compat import triton`) keeps the last two parts.
+        for name in (full, ".".join(full.split(".")[-2:])):
+            if name in decorators:
+                return decorators[name]
     return None
 
 

@@ -43,20 +43,34 @@ class SourceRule:
     language: str
     suffixes: tuple[str, ...]
     kernel: Pattern
-    dirs: Pattern | None = None
-    needs: tuple[Pattern, ...] = ()
-    lacks: Pattern | None = None
     body: Pattern | None = None
+    dirs: Pattern | None = None
+    includes: Pattern | None = None
+    words: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    lacks_includes: Pattern | None = None
+    lacks_words: tuple[str, ...] = ()
 
-    def matches(self, path: str, text: str) -> bool:
-        """Whether the file at ``path`` (in lower case) with ``text`` (without comments) is of this language."""
+    def matches(self, path: str, text: str, includes: Sequence[str]) -> bool:
+        """Whether the file at ``path`` (lower case) with ``text`` (without comments) and ``includes`` is meant."""
         if not path.endswith(self.suffixes):
             return False
         if self.dirs and not any(self.dirs.match(folder) for folder in path.split("/")[:-1]):
             return False
-        if not all(pattern.search(text) for pattern in self.needs):
+        if self.also and not _any_in(self.also, text):
             return False
-        return not (self.lacks and self.lacks.search(text))
+        asked = bool(self.includes or self.words)
+        if asked and not (_any_matches(self.includes, includes) or _any_in(self.words, text)):
+            return False
+        return not (_any_matches(self.lacks_includes, includes) or _any_in(self.lacks_words, text))
+
+
+def _any_in(words: Sequence[str], text: str) -> bool:
+    return any(word in text for word in words)
+
+
+def _any_matches(pattern: Pattern | None, names: Sequence[str]) -> bool:
+    return pattern is not None and any(pattern.match(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -119,7 +133,15 @@ def _path_rule(row: dict[str, Any]) -> PathRule:
 
 
 def _source_rule(row: dict[str, Any]) -> SourceRule:
-    single = {key: re.compile(row[key]) for key in ("lacks", "body", "kernel") if key in row}
-    # Several patterns rather than one with look-aheads, which is quadratic in the file where it fails.
-    needs = tuple(re.compile(pattern) for pattern in row.get("needs", ()))
-    return SourceRule(row["language"], tuple(row["suffixes"]), dirs=_globs(row.get("dirs")), needs=needs, **single)
+    return SourceRule(
+        language=row["language"],
+        suffixes=tuple(row["suffixes"]),
+        kernel=re.compile(row["kernel"]),
+        body=re.compile(row["body"]) if "body" in row else None,
+        dirs=_globs(row.get("dirs")),
+        includes=_globs(row.get("includes")),
+        words=tuple(row.get("words", ())),
+        also=tuple(row.get("also", ())),
+        lacks_includes=_globs(row.get("lacks_includes")),
+        lacks_words=tuple(row.get("lacks_words", ())),
+    )
