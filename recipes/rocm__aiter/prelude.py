@@ -77,6 +77,7 @@ def install_enumerations() -> None:
     for name in ENUM_MODULES:
         for qualified in (name, f"aiter.jit.{name}"):
             module = types.ModuleType(qualified)
+            module.__file__ = __file__
             for kind_name, kind in kinds.items():
                 setattr(module, kind_name, _constructor(kind))
             sys.modules[qualified] = module

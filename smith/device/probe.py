@@ -42,8 +42,14 @@ class DeviceFact:
 def run_briefly(argv: Sequence[str]) -> Outcome:
     """Run ``argv`` for at most :data:`TIMEOUT` seconds."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=TIMEOUT, check=False)
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(None, str(error))
     return Outcome(done.returncode, done.stdout.decode(errors="replace"))
@@ -78,8 +84,13 @@ def _compile() -> DeviceFact:
         return DeviceFact("compile", False, "not importable: triton", found)
     spec = importlib.util.find_spec("triton")
     folders = [Path(entry) / "backends" for entry in (spec.submodule_search_locations or [])] if spec else []
-    backends = sorted(entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir()
-                      if (entry / "compiler.py").is_file())
+    backends = sorted(
+        entry.name
+        for folder in folders
+        if folder.is_dir()
+        for entry in folder.iterdir()
+        if (entry / "compiler.py").is_file()
+    )
     details = {**found, "backends": " ".join(backends)}
     if not backends:
         return DeviceFact("compile", False, "this triton carries no back end", details)
@@ -123,16 +134,33 @@ def _cuda(which: Which, run: Run) -> DeviceFact:
     if outcome.status != 0 or not lines:
         return DeviceFact("cuda", False, "nvidia-smi found no GPU")
     capabilities = sorted({f"sm_{line.rpartition(',')[2].strip().replace('.', '')}" for line in lines})
-    return DeviceFact("cuda", True, "an NVIDIA GPU answers",
-                      {"gpus": "; ".join(lines), "architectures": " ".join(capabilities)})
+    return DeviceFact(
+        "cuda",
+        True,
+        "an NVIDIA GPU answers",
+        {"gpus": "; ".join(lines), "architectures": " ".join(capabilities)},
+    )
 
 
 def _bubblewrap(which: Which, run: Run) -> DeviceFact:
     program = which("bwrap")
     if program is None:
         return DeviceFact("bubblewrap", False, "bwrap is not on PATH")
-    outcome = run([program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all",
-                   "--die-with-parent", "true"])
+    outcome = run(
+        [
+            program,
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "--unshare-all",
+            "--die-with-parent",
+            "true",
+        ]
+    )
     if outcome.status != 0:
         last = outcome.output.strip().splitlines()[-1:] or ["no message"]
         return DeviceFact("bubblewrap", False, f"bwrap does not work here: {last[0]}", {"path": program})
@@ -140,8 +168,12 @@ def _bubblewrap(which: Which, run: Run) -> DeviceFact:
 
 
 def _clang_amdgpu(which: Which, run: Run) -> DeviceFact:
-    candidates = ["/opt/rocm/llvm/bin/clang", "amdclang", "clang",
-                  *(f"clang-{version}" for version in range(22, 15, -1))]
+    candidates = [
+        "/opt/rocm/llvm/bin/clang",
+        "amdclang",
+        "clang",
+        *(f"clang-{version}" for version in range(22, 15, -1)),
+    ]
     for candidate in candidates:
         path = which(candidate)
         if path is not None and "amdgcn" in run([path, "--print-targets"]).output:

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from smith.device.interpreter.formats import FORMATS, Bfloat16, step_toward_zero
 
 TORCH = {
-    "bf16": torch.bfloat16, "fp8e5": torch.float8_e5m2, "fp8e4nv": torch.float8_e4m3fn,
-    "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
+    "bf16": torch.bfloat16,
+    "fp8e5": torch.float8_e5m2,
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e4b8": torch.float8_e4m3fnuz,
+    "fp8e5b16": torch.float8_e5m2fnuz,
 }
 
 

@@ -20,15 +20,30 @@ def facts(programs: dict[str, Outcome], kfd: Path = Path("/nonexistent/kfd")) ->
 
 def test_a_bare_machine_says_what_is_missing() -> None:
     bare = facts({})
-    assert list(bare) == ["interpreter", "compile", "cpu", "rocm", "cuda", "c-compiler", "bubblewrap", "clang-amdgpu"]
+    assert list(bare) == [
+        "interpreter",
+        "compile",
+        "cpu",
+        "rocm",
+        "cuda",
+        "c-compiler",
+        "bubblewrap",
+        "clang-amdgpu",
+    ]
     assert not any(bare[name].available for name in ("cpu", "rocm", "cuda", "bubblewrap", "clang-amdgpu"))
     assert "nvidia-smi" in bare["cuda"].reason
     assert all(fact.reason for fact in bare.values())
 
 
 def test_programs_are_believed_only_when_they_work() -> None:
-    broken = facts({"bwrap": Outcome(1, "bwrap: No permissions\n"), "nvidia-smi": Outcome(9, "no driver"),
-                    "cc": Outcome(1, ""), "clang": Outcome(0, "x86-64")})
+    broken = facts(
+        {
+            "bwrap": Outcome(1, "bwrap: No permissions\n"),
+            "nvidia-smi": Outcome(9, "no driver"),
+            "cc": Outcome(1, ""),
+            "clang": Outcome(0, "x86-64"),
+        }
+    )
     assert broken["bubblewrap"].reason == "bwrap does not work here: bwrap: No permissions"
     assert not broken["cuda"].available
     assert broken["c-compiler"].details == {"path": "clang"}
@@ -38,8 +53,15 @@ def test_programs_are_believed_only_when_they_work() -> None:
 def test_devices_and_compilers_name_their_architectures(tmp_path: Path) -> None:
     kfd = tmp_path / "kfd"
     kfd.touch()
-    found = facts({"rocminfo": Outcome(0, "Name: gfx942\nName: gfx942\n"), "nvidia-smi": Outcome(0, "NVIDIA H200, 9.0\n"),
-                   "amdclang": Outcome(0, "amdgcn - AMD GCN GPUs"), "bwrap": Outcome(0, "")}, kfd)
+    found = facts(
+        {
+            "rocminfo": Outcome(0, "Name: gfx942\nName: gfx942\n"),
+            "nvidia-smi": Outcome(0, "NVIDIA H200, 9.0\n"),
+            "amdclang": Outcome(0, "amdgcn - AMD GCN GPUs"),
+            "bwrap": Outcome(0, ""),
+        },
+        kfd,
+    )
     assert found["rocm"].details == {"architectures": "gfx942"}
     assert found["cuda"].details["architectures"] == "sm_90"
     assert found["clang-amdgpu"].available and found["bubblewrap"].available

@@ -41,7 +41,18 @@ def install(target: str = "gfx942", *, strict_assume: bool = False) -> None:
         return
     os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-    from . import autotune, driver, language, launches, libdevice, narrow, refusals, torch_cuda, torch_devices, versions
+    from . import (
+        autotune,
+        driver,
+        language,
+        launches,
+        libdevice,
+        narrow,
+        refusals,
+        torch_cuda,
+        torch_devices,
+        versions,
+    )
 
     torch_devices.install()
     torch_cuda.install(profile)

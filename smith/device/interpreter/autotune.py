@@ -20,16 +20,36 @@ def install() -> None:
     cls: Any = autotuner.Autotuner
     original_init = cls.__init__
 
-    def __init__(self: Any, fn: Any, arg_names: Any, configs: Any, key: Any, reset_to_zero: Any, restore_value: Any,
-                 *args: Any, **kwargs: Any) -> None:
-        original_init(self, fn, arg_names, configs, _known(key, arg_names) or [], _known(reset_to_zero, arg_names),
-                      _known(restore_value, arg_names), *args, **kwargs)
+    def __init__(
+        self: Any,
+        fn: Any,
+        arg_names: Any,
+        configs: Any,
+        key: Any,
+        reset_to_zero: Any,
+        restore_value: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        original_init(
+            self,
+            fn,
+            arg_names,
+            configs,
+            _known(key, arg_names) or [],
+            _known(reset_to_zero, arg_names),
+            _known(restore_value, arg_names),
+            *args,
+            **kwargs,
+        )
 
     def _bench(self: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
         conflicts = meta.keys() & config.kwargs.keys()
         if conflicts:
-            raise ValueError(f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}."
-                             " Make sure that you don't re-define auto-tuned symbols.")
+            raise ValueError(
+                f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}."
+                " Make sure that you don't re-define auto-tuned symbols."
+            )
         return [0.0, 0.0, 0.0]
 
     def check_disk_cache(self: Any, tuning_key: Any, configs: Any, bench_fn: Any) -> bool:

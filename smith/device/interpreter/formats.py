@@ -58,7 +58,9 @@ class Float8:
         codes = np.arange(self.finite_codes)
         exponent, mantissa = codes >> self.mantissa_bits, codes & ((1 << self.mantissa_bits) - 1)
         fraction = mantissa / (1 << self.mantissa_bits)
-        values = np.where(exponent == 0, fraction * 2.0 ** (1 - self.bias), (1 + fraction) * 2.0 ** (exponent - self.bias))
+        values = np.where(
+            exponent == 0, fraction * 2.0 ** (1 - self.bias), (1 + fraction) * 2.0 ** (exponent - self.bias)
+        )
         return values.astype(np.float32)
 
     @cached_property

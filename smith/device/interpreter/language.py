@@ -26,9 +26,9 @@ def scalar_tensor(value: bool | int | float) -> Any:
         return _TL.tensor(_I.TensorHandle(np.array([value], dtype=np.bool_), _TL.int1), _TL.int1)
     if isinstance(value, int):
         wide = not -(2**31) <= value < 2**31
-        dtype, storage = (_TL.int64, np.int64) if wide else (_TL.int32, np.int32)
+        dtype, storage = (_TL.int64, "int64") if wide else (_TL.int32, "int32")
         if value >= 2**63:
-            dtype, storage = _TL.uint64, np.uint64
+            dtype, storage = _TL.uint64, "uint64"
         return _TL.tensor(_I.TensorHandle(np.array([value], dtype=storage), dtype), dtype)
     return _TL.tensor(_I.TensorHandle(np.array([value], dtype=np.float32), _TL.float32), _TL.float32)
 
@@ -57,7 +57,9 @@ def _typed(values: range, bounds: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _is_range(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Name) and node.id == "range") or (isinstance(node, ast.Attribute) and node.attr == "range")
+    return (isinstance(node, ast.Name) and node.id == "range") or (
+        isinstance(node, ast.Attribute) and node.attr == "range"
+    )
 
 
 def _extend_transformer() -> None:

@@ -76,8 +76,13 @@ def _running(key: str | None, original: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _count_events() -> None:
     builder: Any = _I.InterpreterBuilder
-    for name, field in (("set_grid_idx", "programs"), ("create_masked_load", "loads"), ("create_masked_store", "stores"),
-                        ("create_atomic_rmw", "atomics"), ("create_atomic_cas", "atomics")):
+    for name, field in (
+        ("set_grid_idx", "programs"),
+        ("create_masked_load", "loads"),
+        ("create_masked_store", "stores"),
+        ("create_atomic_rmw", "atomics"),
+        ("create_atomic_cas", "atomics"),
+    ):
         original = getattr(builder, name)
 
         def counted(self: Any, *args: Any, original: Any = original, field: str = field, **kwargs: Any) -> Any:
@@ -121,7 +126,11 @@ def install() -> None:
         add(key, "launches")
         return _running(key, launch, self, *args, **kwargs)
 
-    interpreted.rewrite, interpreted.__call__, executor.__call__ = tagged_rewrite, counted_call, counted_launch
+    interpreted.rewrite, interpreted.__call__, executor.__call__ = (
+        tagged_rewrite,
+        counted_call,
+        counted_launch,
+    )
     _count_events()
     for cls in (_I.ReduceOps, _I.ScanOps):
         _count_combines(cls)

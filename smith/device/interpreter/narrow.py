@@ -115,7 +115,7 @@ def _atomic_rmw(original: Callable[..., Any]) -> Callable[..., Any]:
         if combine is None:
             raise NotInterpretable(f"atomic {op} on {val.dtype.scalar.name}")
         pointers, values, active = np.broadcast_arrays(ptr.data, val.data, mask.data)
-        before = np.zeros(pointers.shape, dtype=fmt.storage)
+        before: Any = np.zeros(pointers.shape, dtype=fmt.storage)
         for index in np.ndindex(pointers.shape):
             if not active[index]:
                 continue
@@ -132,7 +132,13 @@ def _atomic_rmw(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _combiners() -> dict[Any, Callable[[Any, Any], Any]]:
     ops = _I._ir.ATOMIC_OP
-    return {ops.FADD: np.add, ops.ADD: np.add, ops.MAX: np.fmax, ops.MIN: np.fmin, ops.XCHG: lambda old, new: new}
+    return {
+        ops.FADD: np.add,
+        ops.ADD: np.add,
+        ops.MAX: np.fmax,
+        ops.MIN: np.fmin,
+        ops.XCHG: lambda old, new: new,
+    }
 
 
 def _descriptor_load(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,8 +158,14 @@ def _descriptor_load(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _WIDENABLE = (
-    "_sum_combine", "_prod_combine", "_elementwise_max", "_elementwise_min", "_argmax_combine_tie_break_left",
-    "_argmax_combine_tie_break_fast", "_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast",
+    "_sum_combine",
+    "_prod_combine",
+    "_elementwise_max",
+    "_elementwise_min",
+    "_argmax_combine_tie_break_left",
+    "_argmax_combine_tie_break_fast",
+    "_argmin_combine_tie_break_left",
+    "_argmin_combine_tie_break_fast",
 )
 
 
@@ -208,8 +220,15 @@ def _operand_values(handle: Any) -> Any:
 def install() -> None:
     """Patch the interpreter's builder, reductions and scans."""
     builder: Any = _I.InterpreterBuilder
-    for name, operands in (("binary_op", 2), ("unary_op", 1), ("create_fabs", 1), ("create_fma", 3), ("create_clampf", 3),
-                           ("create_erf", 1), ("create_rsqrt", 1)):
+    for name, operands in (
+        ("binary_op", 2),
+        ("unary_op", 1),
+        ("create_fabs", 1),
+        ("create_fma", 3),
+        ("create_clampf", 3),
+        ("create_erf", 1),
+        ("create_rsqrt", 1),
+    ):
         setattr(builder, name, _wide(getattr(builder, name), operands))
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _fp_to_fp
@@ -218,7 +237,11 @@ def install() -> None:
     if hasattr(builder, "create_descriptor_load"):
         builder.create_descriptor_load = _descriptor_load(builder.create_descriptor_load)
     for name in FORMATS:
-        setattr(builder, f"get_{name}", lambda self, value, name=name: narrow(self.get_fp32(value), _TL.dtype(name)))
+        setattr(
+            builder,
+            f"get_{name}",
+            lambda self, value, name=name: narrow(self.get_fp32(value), _TL.dtype(name)),
+        )
     for cls in (_I.ReduceOps, _I.ScanOps):
         cls.apply_impl = _reduction(cls.apply_impl)
     if hasattr(_I, "_mxfp_value_handle_to_float32"):

@@ -42,8 +42,9 @@ class _KernelLanguages:
     """A last-resort module finder: where a kernel language is absent, its import is refused by name."""
 
     @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-                  ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         reason = LANGUAGES.get(name) or SUBMODULES.get(name)
         if reason is None or _asked_whether_it_exists():
             return None
@@ -115,7 +116,9 @@ def install() -> None:
     builder.create_inline_asm = refuse("inline assembly (tl.inline_asm_elementwise)")
     builder.__getattr__ = _missing_operation
     compiled: Any = JITFunction
-    compiled.run = refuse("a kernel that is compiled although TRITON_INTERPRET=1 (Gluon, or a JITFunction made by hand)")
+    compiled.run = refuse(
+        "a kernel that is compiled although TRITON_INTERPRET=1 (Gluon, or a JITFunction made by hand)"
+    )
     for cls in (module.GridExecutor, module.InterpretedFunction):
         cls.__call__ = _unwrapped(cls.__call__)
     if not any(finder is _KernelLanguages for finder in sys.meta_path):

@@ -54,8 +54,16 @@ def _amd(arch: str, name: str, capability: tuple[int, int], processors: int, lds
     return Target(arch, name, "hip", capability, 64, processors, lds, memory, l2, "6.4.43482", 65536, 2048)
 
 
-def _nvidia(arch: str, name: str, capability: tuple[int, int], processors: int, shared: int, memory: int, l2: int,
-            max_threads: int = 2048) -> Target:
+def _nvidia(
+    arch: str,
+    name: str,
+    capability: tuple[int, int],
+    processors: int,
+    shared: int,
+    memory: int,
+    l2: int,
+    max_threads: int = 2048,
+) -> Target:
     return Target(arch, name, "cuda", capability, 32, processors, shared, memory, l2, "12.8", 65536, max_threads)
 
 

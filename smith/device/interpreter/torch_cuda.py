@@ -58,7 +58,9 @@ class Stream:
 class Event:
     """An event that knows when it was recorded by the wall clock."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any) -> None:
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any
+    ) -> None:
         self._time = time.perf_counter()
 
     def record(self, stream: Any = None) -> None:
@@ -87,8 +89,8 @@ class _Context:
     def __enter__(self) -> _Context:
         return self
 
-    def __exit__(self, *_: Any) -> bool:
-        return False
+    def __exit__(self, *_: Any) -> None:
+        pass
 
 
 def _always(value: Any) -> Any:
@@ -125,13 +127,29 @@ def properties(target: Target) -> Any:
 def _patch_queries(target: Target) -> None:
     described = properties(target)
     answers: dict[str, Any] = {
-        "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0, "_is_in_bad_fork": False,
-        "get_device_properties": described, "get_device_capability": target.capability,
-        "get_device_name": target.name, "get_arch_list": [target.arch], "is_bf16_supported": True,
-        "is_tf32_supported": target.backend == "cuda", "is_current_stream_capturing": False,
-        "can_device_access_peer": False, "memory_allocated": 0, "max_memory_allocated": 0, "memory_reserved": 0,
-        "max_memory_reserved": 0, "memory_stats": {}, "memory_summary": "", "memory_snapshot": [], "utilization": 0,
-        "mem_get_info": (target.total_memory, target.total_memory), "get_sync_debug_mode": 0,
+        "is_available": True,
+        "is_initialized": True,
+        "device_count": 1,
+        "current_device": 0,
+        "_is_in_bad_fork": False,
+        "get_device_properties": described,
+        "get_device_capability": target.capability,
+        "get_device_name": target.name,
+        "get_arch_list": [target.arch],
+        "is_bf16_supported": True,
+        "is_tf32_supported": target.backend == "cuda",
+        "is_current_stream_capturing": False,
+        "can_device_access_peer": False,
+        "memory_allocated": 0,
+        "max_memory_allocated": 0,
+        "memory_reserved": 0,
+        "max_memory_reserved": 0,
+        "memory_stats": {},
+        "memory_summary": "",
+        "memory_snapshot": [],
+        "utilization": 0,
+        "mem_get_info": (target.total_memory, target.total_memory),
+        "get_sync_debug_mode": 0,
         "get_allocator_backend": "native",
     }
     for name, value in answers.items():
@@ -140,9 +158,21 @@ def _patch_queries(target: Target) -> None:
 
 
 def _patch_actions() -> None:
-    for name in ("init", "_lazy_init", "synchronize", "empty_cache", "set_device", "set_stream", "ipc_collect",
-                 "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_accumulated_memory_stats",
-                 "reset_max_memory_cached", "set_sync_debug_mode", "set_per_process_memory_fraction"):
+    for name in (
+        "init",
+        "_lazy_init",
+        "synchronize",
+        "empty_cache",
+        "set_device",
+        "set_stream",
+        "ipc_collect",
+        "reset_peak_memory_stats",
+        "reset_max_memory_allocated",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_cached",
+        "set_sync_debug_mode",
+        "set_per_process_memory_fraction",
+    ):
         setattr(_C, name, _always(None))
     for name in ("empty_cache", "reset_peak_memory_stats", "memory_allocated", "max_memory_allocated"):
         setattr(_C.memory, name, getattr(_C, name))
@@ -183,11 +213,22 @@ def _patch_accelerator() -> None:
     accelerator: Any = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    for name, value in (("current_accelerator", torch.device("cuda")), ("is_available", True), ("device_count", 1),
-                        ("current_device_index", 0), ("current_device_idx", 0)):
+    for name, value in (
+        ("current_accelerator", torch.device("cuda")),
+        ("is_available", True),
+        ("device_count", 1),
+        ("current_device_index", 0),
+        ("current_device_idx", 0),
+    ):
         setattr(accelerator, name, _always(value))
-    for name in ("synchronize", "set_device_index", "set_device_idx", "set_stream", "empty_cache",
-                 "reset_peak_memory_stats"):
+    for name in (
+        "synchronize",
+        "set_device_index",
+        "set_device_idx",
+        "set_stream",
+        "empty_cache",
+        "reset_peak_memory_stats",
+    ):
         setattr(accelerator, name, _always(None))
     accelerator.current_stream = _always(_C.current_stream())
 
@@ -207,8 +248,18 @@ def _eager(model: Any = None, *_: Any, **__: Any) -> Any:
 def _patch_cpu_module() -> None:
     """A repository that takes ``torch.cpu`` for its device module asks it for what only ``torch.cuda`` has."""
     cpu: Any = torch.cpu
-    for name in ("device", "get_device_properties", "get_device_capability", "get_device_name", "empty_cache",
-                 "memory_allocated", "max_memory_allocated", "reset_peak_memory_stats", "manual_seed", "manual_seed_all"):
+    for name in (
+        "device",
+        "get_device_properties",
+        "get_device_capability",
+        "get_device_name",
+        "empty_cache",
+        "memory_allocated",
+        "max_memory_allocated",
+        "reset_peak_memory_stats",
+        "manual_seed",
+        "manual_seed_all",
+    ):
         if not hasattr(cpu, name):
             answer = getattr(_C, name)
             setattr(cpu, name, type(name, (answer,), {}) if isinstance(answer, type) else _forward(answer))

@@ -4,9 +4,9 @@ Functions are replaced, not intercepted: a ``TorchFunctionMode`` belongs to one 
 custom function's backward. Tensors keep saying that they live on ``cpu``; a device that was asked for as ``cuda``
 becomes ``cpu`` wherever torch takes one.
 
-Copies follow what would happen with two memories where that can be told: ``x.cpu()`` and ``x.to("cpu")`` copy, so that an
-in-place kernel does not change the host's copy; ``x.cuda()`` and ``x.to("cuda")`` do not (nearly all such tensors are on
-the device already, and gradients must reach the leaf that the test holds).
+Copies follow what would happen with two memories where that can be told: ``x.cpu()`` and ``x.to("cpu")`` copy, so
+that an in-place kernel does not change the host's copy; ``x.cuda()`` and ``x.to("cuda")`` do not (nearly all such
+tensors are on the device already, and gradients must reach the leaf that the test holds).
 """
 
 from __future__ import annotations
@@ -20,12 +20,50 @@ import torch
 _T: Any = torch
 
 FACTORIES = (
-    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
-    "empty_quantized", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window", "hann_window",
-    "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like",
-    "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_bsc_tensor", "sparse_bsr_tensor",
-    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "tensor", "tril_indices",
-    "triu_indices", "zeros", "zeros_like", "load", "frombuffer",
+    "arange",
+    "as_tensor",
+    "asarray",
+    "bartlett_window",
+    "blackman_window",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_quantized",
+    "empty_strided",
+    "eye",
+    "from_file",
+    "full",
+    "full_like",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+    "linspace",
+    "logspace",
+    "normal",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "range",
+    "scalar_tensor",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+    "load",
+    "frombuffer",
 )
 """Functions of ``torch`` that take a device."""
 
@@ -89,7 +127,11 @@ def _patch_tensor_moves() -> None:
         asked_for_host = device == "cpu" and isinstance(device, str)
         if "device" in kwargs:
             kwargs["device"] = _device_argument(kwargs["device"])
-        result = to(self, *(_device_argument(arg) if position == 0 else arg for position, arg in enumerate(args)), **kwargs)
+        result = to(
+            self,
+            *(_device_argument(arg) if position == 0 else arg for position, arg in enumerate(args)),
+            **kwargs,
+        )
         return result.clone() if asked_for_host and result is self else result
 
     @functools.wraps(cpu)
@@ -113,10 +155,16 @@ def _patch_modules() -> None:
     def module_to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "device" in kwargs:
             kwargs["device"] = _device_argument(kwargs["device"])
-        return to(self, *(_device_argument(arg) if position == 0 else arg for position, arg in enumerate(args)), **kwargs)
+        return to(
+            self,
+            *(_device_argument(arg) if position == 0 else arg for position, arg in enumerate(args)),
+            **kwargs,
+        )
 
     module.to = module_to
-    module.to_empty = lambda self, *, device, recurse=True: to_empty(self, device=_device_argument(device), recurse=recurse)
+    module.to_empty = lambda self, *, device, recurse=True: to_empty(
+        self, device=_device_argument(device), recurse=recurse
+    )
     module.cuda = lambda self, device=None: self
 
 

@@ -1,7 +1,6 @@
 """What differs between versions of Triton: one small adapter for each difference, applied by version.
 
-Tried with Triton 3.4 and 3.9. An adapter looks at the thing it mends, not only at the version number, so that versions in
-between get what they need.
+Tried with Triton 3.4 and 3.9. What can be told from the thing itself is told from there, the rest by version number.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def visit_assigned_values() -> None:
 
 
 def ignore_nan_in_min_max() -> None:
-    """Before 3.5: ``tl.minimum``/``tl.maximum`` and ``tl.max`` propagate NaN; on a GPU they do so only when asked to."""
+    """Before 3.5: ``tl.minimum`` and ``tl.max`` propagate NaN; on a GPU they do so only when asked to."""
     builder: Any = _I.InterpreterBuilder
     builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
     builder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
@@ -60,8 +59,12 @@ def ignore_nan_in_min_max() -> None:
     ignoring = {np.min: np.nanmin, np.max: np.nanmax, np.argmin: np.nanargmin, np.argmax: np.nanargmax}
 
     def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
-        return original(self, input, ignoring.get(val_reduce_op, val_reduce_op),
-                        ignoring.get(idx_reduce_op, idx_reduce_op))
+        return original(
+            self,
+            input,
+            ignoring.get(val_reduce_op, val_reduce_op),
+            ignoring.get(idx_reduce_op, idx_reduce_op),
+        )
 
     _I.ReduceOps.min_max = min_max
 

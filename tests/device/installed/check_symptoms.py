@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import kernels
@@ -15,16 +17,30 @@ import triton
 import triton.language as tl
 
 import smith.device.interpreter as interpreter
-from smith.device.interpreter import NotInterpretable, launches, versions
+from smith.device.interpreter import NotInterpretable, launches, libdevice, versions
 
 
-@pytest.mark.parametrize(("name", "expected"), [
-    ("run_float_argument", 0.5), ("run_loop_variable", 6), ("run_library_function", 0.4621),
-    ("run_integer_mask", [1.0, 1.0, 1.0, 0.0]), ("run_wrong_assumption", 3), ("run_aliased_builtin", 1.0),
-    ("run_bfloat16_sum", [3.5] * 4), ("run_unknown_key", 4), ("run_driver", "gfx942"), ("run_cuda_factory", "cpu"),
-    ("run_cuda_available", True), ("run_cuda_generator", "cpu"), ("run_integer_histc", [1, 2, 0, 1]),
-    ("run_module_cuda", "cpu"), ("run_stream", True), ("run_memory", True),
-])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("run_float_argument", 0.5),
+        ("run_loop_variable", 6),
+        ("run_library_function", 0.4621),
+        ("run_integer_mask", [1.0, 1.0, 1.0, 0.0]),
+        ("run_wrong_assumption", 3),
+        ("run_aliased_builtin", 1.0),
+        ("run_bfloat16_sum", [3.5] * 4),
+        ("run_unknown_key", 4),
+        ("run_driver", "gfx942"),
+        ("run_cuda_factory", "cpu"),
+        ("run_cuda_available", True),
+        ("run_cuda_generator", "cpu"),
+        ("run_integer_histc", [1, 2, 0, 1]),
+        ("run_module_cuda", "cpu"),
+        ("run_stream", True),
+        ("run_memory", True),
+    ],
+)
 def test_symptom(name: str, expected: Any) -> None:
     assert getattr(kernels, name)() == expected
 
@@ -95,8 +111,22 @@ def test_nested_helpers_and_combine_functions_are_counted() -> None:
     kernels.nested[(2,)](torch.ones(8, device="cuda"), out, 4)
     kernels.combined[(1,)](torch.arange(4.0), out, 4)
     counts = {key.split("::")[1]: value for key, value in launches.snapshot().items()}
-    assert counts["nested"] == {"launches": 1, "calls": 0, "programs": 2, "loads": 2, "stores": 2, "atomics": 2}
-    assert counts["twice"] == {"launches": 0, "calls": 2, "programs": 0, "loads": 0, "stores": 0, "atomics": 0}
+    assert counts["nested"] == {
+        "launches": 1,
+        "calls": 0,
+        "programs": 2,
+        "loads": 2,
+        "stores": 2,
+        "atomics": 2,
+    }
+    assert counts["twice"] == {
+        "launches": 0,
+        "calls": 2,
+        "programs": 0,
+        "loads": 0,
+        "stores": 0,
+        "atomics": 0,
+    }
     assert counts["maximum"]["calls"] == 1
     assert all(key.startswith("kernels.py::") for key in launches.snapshot())
     launches.reset()
@@ -120,13 +150,13 @@ def test_gluon_is_refused() -> None:
     def kernel(out):
         pass
 
-    with pytest.raises(NotInterpretable, match="^smith: not interpretable: .*Gluon"):
+    with pytest.raises(NotInterpretable, match=r"^smith: not interpretable: .*Gluon"):
         kernel[(1,)](torch.zeros(1))
 
 
 def test_an_absent_kernel_language_is_refused_but_may_be_optional() -> None:
     assert importlib.util.find_spec("tilelang") is None
-    with pytest.raises(ImportError, match="^smith: not interpretable: TileLang"):
+    with pytest.raises(ImportError, match=r"^smith: not interpretable: TileLang"):
         import tilelang  # noqa: F401
 
 
@@ -160,8 +190,40 @@ def block_pointer(x, out, N: tl.constexpr):
 def test_block_pointers_belong_to_the_triton_of_their_era() -> None:
     out = torch.zeros(4, device="cuda")
     if versions.triton_version() >= (3, 9):
-        with pytest.raises(Exception, match="(?i)block pointer"):
+        with pytest.raises(Exception, match=r"(?i)block pointer"):
             block_pointer[(1,)](torch.ones(4), out, 4)
     else:
         block_pointer[(1,)](torch.ones(4), out, 4)
         assert np.array_equal(out.numpy(), np.ones(4))
+
+
+def test_a_library_symbol_is_computed_or_refused() -> None:
+    computed = 0
+    for vendor in ("cuda", "hip"):
+        source = Path(importlib.import_module(f"triton.language.extra.{vendor}.libdevice").__file__ or "").read_text()
+        for symbol in set(re.findall(r"\"((?:__nv|__ocml|__ockl)_\w+)\"", source)):
+            try:
+                libdevice.function_of(symbol)
+            except NotInterpretable as error:
+                assert symbol in str(error)
+            else:
+                computed += 1
+    assert computed > 200
+
+
+@pytest.mark.parametrize(
+    ("symbol", "arguments", "expected"),
+    [
+        ("__nv_rsqrtf", [4.0], 0.5),
+        ("__ocml_erf_f32", [0.5], 0.5204999),
+        ("__nv_fmaf_rn", [2.0, 3.0, 1.0], 7.0),
+        ("__nv_roundf", [-2.5], -3.0),
+        ("__ocml_rint_f32", [2.5], 2.0),
+        ("__nv_fast_fdividef", [1.0, 4.0], 0.25),
+        ("__ocml_lgamma_f32", [3.0], 0.6931472),
+        ("__nv_isnanf", [float("nan")], 1.0),
+    ],
+)
+def test_library_functions(symbol: str, arguments: list[float], expected: float) -> None:
+    result = libdevice.function_of(symbol)(*(np.array([value], dtype=np.float32) for value in arguments))
+    assert float(result[0]) == pytest.approx(expected, rel=1e-6)
