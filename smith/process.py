@@ -13,10 +13,12 @@ import selectors
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from smith.errors import CommandFailed, Unavailable
@@ -228,6 +230,23 @@ def start(
         raise Unavailable(f"the program {argv[0]} cannot be started: {error.strerror}") from error
 
 
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Hold Ctrl-C back while a child is made: in between, nobody would know the child and end it."""
+    came: list[FrameType | None] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda _number, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(signal.SIGINT, came[0])
+
+
 def run(
     argv: Sequence[str | os.PathLike[str]],
     *,
@@ -247,28 +266,26 @@ def run(
     and ``<spill>.stderr``.
     """
     began = time.monotonic()
-    process = start(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL,
-        pass_fds=pass_fds,
-    )
     head, tail = keep if keep is not None else (2**62, 0)
     captures = {
         name: _Capture(spill.with_name(f"{spill.name}.{name}") if spill else None, head, tail)
         for name in ("stdout", "stderr")
     }
     deadline = None if timeout_s is None else began + timeout_s
+    stdin = subprocess.PIPE if input is not None else subprocess.DEVNULL
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with _interrupt_held():
+            process = start(argv, cwd=cwd, env=env, stdin=stdin, pass_fds=pass_fds)
         timed_out = _pump(process, captures, input, deadline) or not _await_exit(process, deadline)
     finally:
         # Background children that outlive the leader are killed too: they would spoil later measurements.
-        kill_group(process)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        if process is not None:
+            kill_group(process)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
     return Completed(
         argv=tuple(os.fspath(a) for a in argv),
         status=process.returncode,

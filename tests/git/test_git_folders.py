@@ -277,14 +277,14 @@ def test_unreadable_files_are_named(repo: Repository, tmp_path: Path) -> None:
 
 
 def test_deep_folders(repo: Repository, tmp_path: Path) -> None:
-    deep = b"/".join([b"d"] * 1100) + b"/f"
+    deep = b"/".join([b"d"] * 1010) + b"/f"
     tree = write_tree(repo, [TreeEntry(FILE, "blob", write_blob(repo, b"1"), deep)])
     materialise(repo, tree, tmp_path / "out")
     assert snapshot(repo, tmp_path / "out", base=tree) == tree
     here = os.open(tmp_path / "out", os.O_RDONLY)
-    for _ in range(2300):
-        os.mkdir("x", dir_fd=here)
-        below = os.open("x", os.O_RDONLY, dir_fd=here)
+    for _ in range(18):
+        os.mkdir("x" * 250, dir_fd=here)
+        below = os.open("x" * 250, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = below
     os.close(here)
