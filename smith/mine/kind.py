@@ -120,7 +120,7 @@ def _by_shape(body: str, shape: Shape) -> tuple[Kind, str]:
         return Kind.FIX, "the body closes an issue"
     sources = [file for file in shape.files if file.role in (Role.KERNEL, Role.HOST, Role.CONFIG)]
     if not sources:
-        return Kind.MAINTENANCE, "no source file changes"
+        return Kind.OTHER, "no source file changes"
     if all(file.role is Role.CONFIG for file in sources):
         return Kind.TUNING, "only tuned configurations change"
     if shape.moves_only:

@@ -19,12 +19,13 @@ from functools import cache, lru_cache
 
 from smith.mine.source import NOTHING, Kernel, Source, main_language
 
-# Comments and strings are skipped; so is what a formatter may add: brackets, commas, continuations, blanks.
+# Comments and long strings are skipped; so is what a formatter may add: brackets, commas, quotes, continuations.
 _TOKEN = re.compile(
-    r"""[A-Za-z]{0,2}(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+    r"""[A-Za-z]{0,2}(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)')"""
     r"""|\#[^\n]*|([^\W\d]\w*|[\d.][\w.]*|[^\s\w(),\\"'])""",
     re.DOTALL,
 )
+_COMMENT_LINE = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 _BLOCK = re.compile(r"^(?:@|def\b|class\b|async\b)", re.MULTILINE)
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?:\((?P<many>[^)]*)\)|(?P<few>[^\n(]+))"
@@ -75,12 +76,19 @@ def same_code(before: str, after: str) -> bool:
     # What no formatter touches differs in nearly every real change, and is compared much faster than syntax trees.
     if _tokens(before) != _tokens(after):
         return False
+    if _lines(before) == _lines(after):
+        return True
     old, new = _shape(before), _shape(after)
     return old is not None and old == new
 
 
+def _lines(definition: str) -> list[str]:
+    """The lines that hold code. A line that looks like a comment inside of a string is in no kernel's code."""
+    return [line.rstrip() for line in _COMMENT_LINE.sub("", definition).splitlines() if line and not line.isspace()]
+
+
 def _tokens(definition: str) -> list[str]:
-    return [token for token in _TOKEN.findall(definition) if token]
+    return [one or other or token for one, other, token in _TOKEN.findall(definition) if one or other or token]
 
 
 @cache
