@@ -78,7 +78,9 @@ def checks(python: str, folder: Path, *selected: str) -> dict[str, str]:
             *selected,
         ],
         cwd=HERE,
-        env=environment(SMITH_DEVICE="interpreter:gfx942", SMITH_PRELUDE=str(prelude)),
+        env=environment(
+            SMITH_DEVICE="interpreter:gfx942", SMITH_PRELUDE=str(prelude), HYPOTHESIS_STORAGE_DIRECTORY=str(folder)
+        ),
         capture_output=True,
         text=True,
         timeout=240,

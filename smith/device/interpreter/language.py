@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -149,7 +150,8 @@ def _plain_grids() -> None:
         else:
             grid = self.grid
         self.grid = tuple(int(size) for size in grid)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, of NaN and overflow: ordinary in a kernel
             return original(self, *args, **kwargs)
 
     executor.__call__ = __call__

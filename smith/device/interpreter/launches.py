@@ -122,7 +122,7 @@ def install() -> None:
         return _running(key, call, self, *args, **kwargs)
 
     def counted_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        key = getattr(self.fn, "smith_key", None)
+        key = None if kwargs.get("warmup") else getattr(self.fn, "smith_key", None)
         add(key, "launches")
         return _running(key, launch, self, *args, **kwargs)
 

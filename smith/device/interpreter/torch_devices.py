@@ -62,7 +62,6 @@ FACTORIES = (
     "triu_indices",
     "zeros",
     "zeros_like",
-    "load",
     "frombuffer",
 )
 """Functions of ``torch`` that take a device."""

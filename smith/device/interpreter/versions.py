@@ -69,6 +69,33 @@ def ignore_nan_in_min_max() -> None:
     _I.ReduceOps.min_max = min_max
 
 
+def clamp_as_a_gpu() -> None:
+    """Before 3.5: ``tl.clamp`` propagates NaN; on a GPU it does so only when asked to."""
+    builder: Any = _I.InterpreterBuilder
+    clip = builder.create_clampf
+
+    def create_clampf(self: Any, arg: Any, low: Any, high: Any, propagate_nans: Any) -> Any:
+        if propagate_nans != _I._ir.PROPAGATE_NAN.NONE:
+            return clip(self, arg, low, high, propagate_nans)
+        return self.binary_op(self.binary_op(arg, low, np.fmax), high, np.fmin)
+
+    builder.create_clampf = create_clampf
+
+
+def know_fnuz_formats() -> None:
+    """Before 3.6 or so: ``fail to convert fp8e4b8 to ir type``."""
+    original = _I._patch_lang_core
+
+    def _patch_lang_core(lang: Any, *scope: Any) -> None:
+        original(lang, *scope)
+        to_ir = lang.dtype.to_ir
+        fnuz = ("fp8e4b8", "fp8e5b16")
+        lang.dtype.to_ir = lambda self, builder: self if self.name in fnuz else to_ir(self, builder)
+
+    if "fp8e4b8" not in inspect.getsource(original):
+        _I._patch_lang_core = _patch_lang_core
+
+
 def fuse_multiply_add() -> None:
     """Before 3.6: fma rounds twice. In float64 the product of two float32 is exact."""
 
@@ -102,8 +129,10 @@ def wrap_small_integers() -> None:
 def install() -> None:
     """Apply what this process's Triton needs; before every other patch, so that those see one behaviour."""
     visit_assigned_values()
+    know_fnuz_formats()
     if triton_version() < (3, 5):
         index_one_element()
         ignore_nan_in_min_max()
         wrap_small_integers()
         fuse_multiply_add()
+        clamp_as_a_gpu()

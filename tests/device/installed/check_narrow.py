@@ -13,6 +13,8 @@ import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smith.device.interpreter import NotInterpretable
+
 N = 32
 bits = st.binary(min_size=2 * N, max_size=2 * N).map(
     lambda raw: torch.from_numpy(np.frombuffer(raw, dtype=np.int16).copy()).view(torch.bfloat16)
@@ -205,3 +207,46 @@ def test_cast_to_fp8_rounds_to_nearest_even(dtype: Any) -> None:
     out = torch.empty(1024, dtype=dtype)
     cast[(1,)](x, out, 1024)
     assert same(out.float(), x.to(dtype).float())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_atomic_add_of_wider_floats(dtype: Any) -> None:
+    x = torch.tensor([1.5, 2.0, 0.25, 8.0], dtype=dtype)
+    out, old = torch.ones(2, dtype=dtype), torch.empty(4, dtype=dtype)
+    accumulated[(1,)](x, out, old, 4)
+    assert out.tolist() == [2.75, 3.0]
+
+
+@triton.jit
+def clamped(x, out, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    tl.store(out + offsets, tl.clamp(tl.load(x + offsets), -1.0, 1.0))
+
+
+def test_clamp_lets_no_nan_through() -> None:
+    x = torch.tensor([float("nan"), 3.0, -3.0, 0.5])
+    out = torch.empty(4)
+    clamped[(1,)](x, out, 4)
+    assert out.tolist() == [-1.0, 1.0, -1.0, 0.5]
+
+
+@triton.jit
+def shortened(x, out, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    tl.store(out + offsets, tl.load(x + offsets).to(out.dtype.element_ty, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rounding_toward_zero(dtype: Any) -> None:
+    x = torch.tensor([1.0 + 2**-7 - 2**-20, -(1.0 + 2**-7 - 2**-20), 1e30, -3.0])
+    out = torch.empty(4, dtype=dtype)
+    shortened[(1,)](x, out, 4)
+    assert all(out.float().abs() <= x.abs())
+    assert out[0] == (1.0 if dtype is torch.bfloat16 else 1.0 + 2**-7 - 2**-10)
+    assert out[3] == -3.0
+
+
+def test_the_old_fp8_format_is_refused_by_name() -> None:
+    handle = triton.runtime.interpreter.TensorHandle(np.zeros(1, dtype=np.uint8), tl.dtype("fp8e4b15"))
+    with pytest.raises(NotInterpretable, match=r"^smith: not interpretable: the fp8e4b15 format"):
+        triton.runtime.interpreter.interpreter_builder.cast_impl(handle, tl.float32)
