@@ -181,3 +181,8 @@ def test_importing_the_package_imports_neither_torch_nor_triton() -> None:
 def test_another_kind_of_device_is_refused() -> None:
     done = child("import smith.device.interpreter.plugin", SMITH_DEVICE="rocm:gfx942")
     assert "does not name an interpreter device" in done.stderr
+
+
+def test_installing_after_a_compiling_triton_is_an_error() -> None:
+    done = child("import triton, triton.language\nimport smith.device.interpreter as i\ni.install('gfx942')")
+    assert "imported in compile mode" in done.stderr

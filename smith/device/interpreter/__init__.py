@@ -54,6 +54,7 @@ def install(target: str = "gfx942", *, strict_assume: bool = False) -> None:
         versions,
     )
 
+    language.require_interpreted()
     torch_devices.install()
     torch_cuda.install(profile)
     driver.install(profile)

@@ -157,6 +157,15 @@ def _plain_grids() -> None:
     executor.__call__ = __call__
 
 
+def require_interpreted() -> None:
+    """Check that Triton's own library is interpreted.
+
+    :raises RuntimeError: Triton was imported before ``TRITON_INTERPRET=1`` was set, and nothing can mend that.
+    """
+    if not isinstance(_TL.standard._sum_combine, _I.InterpretedFunction):
+        raise RuntimeError("triton was imported in compile mode before the interpreter device was installed")
+
+
 def install(*, strict_assume: bool = False) -> None:
     """Patch the interpreter; with ``strict_assume`` an assumption that does not hold stays an error."""
     _extend_transformer()

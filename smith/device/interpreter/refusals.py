@@ -26,16 +26,19 @@ class NotInterpretable(RuntimeError):
 class NotInterpretableImport(NotInterpretable, ModuleNotFoundError):
     """A kernel language without an interpreter was imported; optional imports still see an ImportError."""
 
+    def __init__(self, reason: str, module: str) -> None:
+        super().__init__(reason)
+        self.name = module
+
 
 LANGUAGES = {
+    "cuda": "cuTile or CUDA Python (module 'cuda')",
     "cutlass": "CuTe DSL (module 'cutlass')",
     "tilelang": "TileLang (module 'tilelang')",
     "torch_npu": "Ascend NPU code (module 'torch_npu')",
     "flydsl": "FlyDSL (module 'flydsl')",
 }
-"""Kernel languages that compile for a GPU or not at all, by top-level module."""
-
-SUBMODULES = {"cuda.tile": "cuTile (module 'cuda.tile')"}
+"""Kernel languages that compile for a GPU or not at all, by top-level module; refused only where absent."""
 
 
 class _KernelLanguages:
@@ -45,10 +48,10 @@ class _KernelLanguages:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        reason = LANGUAGES.get(name) or SUBMODULES.get(name)
+        reason = LANGUAGES.get(name)
         if reason is None or _asked_whether_it_exists():
             return None
-        raise NotInterpretableImport(reason)
+        raise NotInterpretableImport(reason, name)
 
 
 def _asked_whether_it_exists() -> bool:
@@ -71,7 +74,7 @@ def cause(error: BaseException) -> NotInterpretable | None:
         if isinstance(current, NotInterpretable):
             return current
         seen.add(id(current))
-        current = current.__cause__ or current.__context__
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return None
 
 

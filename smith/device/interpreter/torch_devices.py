@@ -246,6 +246,25 @@ def _patch_missing_on_cpu() -> None:
     tensor.histc = lambda self, *args, **kwargs: integer_histc(self, *args, **kwargs)
 
 
+def _patch_custom_operators() -> None:
+    """An operator that is defined for CUDA alone is what tensors on this device get."""
+    library: Any = torch.library
+    custom_op = getattr(library, "custom_op", None)
+    if custom_op is None:
+        return
+
+    @functools.wraps(custom_op)
+    def custom_op_on_cpu(*args: Any, **kwargs: Any) -> Any:
+        types = kwargs.get("device_types")
+        if types is not None:
+            kwargs["device_types"] = (
+                on_cpu(types) if isinstance(types, str) else sorted({on_cpu(kind) for kind in types})
+            )
+        return custom_op(*args, **kwargs)
+
+    library.custom_op = custom_op_on_cpu
+
+
 def install() -> None:
     """Patch torch. Threads started before or after, autograd's too, see the same functions."""
     _patch_factories()
@@ -254,3 +273,4 @@ def install() -> None:
     _patch_generator()
     _patch_contexts()
     _patch_missing_on_cpu()
+    _patch_custom_operators()

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 import smith.device.interpreter as interpreter
-from smith.device.interpreter import NotInterpretable, launches, libdevice, versions
+from smith.device.interpreter import NotInterpretable, launches, libdevice, refusals, versions
 
 
 @pytest.mark.parametrize(
@@ -227,3 +227,29 @@ def test_a_library_symbol_is_computed_or_refused() -> None:
 def test_library_functions(symbol: str, arguments: list[float], expected: float) -> None:
     result = libdevice.function_of(symbol)(*(np.array([value], dtype=np.float32) for value in arguments))
     assert float(result[0]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_operator_for_cuda_alone_runs_here() -> None:
+    @torch.library.custom_op("smith_checks::doubled", mutates_args=(), device_types="cuda")
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    assert doubled(torch.ones(2, device="cuda")).tolist() == [2.0, 2.0]
+
+
+def test_autocast_for_cuda_is_autocast_for_the_cpu() -> None:
+    x = torch.ones(2, 2, device="cuda")
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert (x @ x).dtype == torch.bfloat16
+        assert torch.is_autocast_enabled("cuda")
+
+
+def test_a_refusal_is_found_behind_other_errors_but_not_behind_a_handled_one() -> None:
+    try:
+        try:
+            raise NotInterpretable("x")
+        except NotInterpretable as error:
+            raise ValueError("outer") from error
+    except ValueError as error:
+        assert refusals.cause(error) is error.__cause__
+    assert refusals.cause(ValueError("own")) is None
