@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from smith import sample
 from smith.freeze.bundle import Store
 from smith.paths import Layout
 from smith.sandbox.bubblewrap import Bubblewrap
+
+# Nothing is left to luck: the same examples every time, and no deadline that a busy machine could miss.
+settings.register_profile("smith", deadline=None, derandomize=True)
+settings.load_profile("smith")
 
 
 @pytest.fixture(autouse=True, scope="session")

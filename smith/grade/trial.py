@@ -14,6 +14,7 @@ from smith.harness.build import build
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
 from smith.harness.run import Collection, collect, run
+from smith.paths import remove_tree
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
 
@@ -103,10 +104,33 @@ def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str)
         materialise(bench.store.scratch, tree, place.source)
         done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         error = None
+        if done is not None:
+            # The source was writable while it was built: whatever a build did to the tests is undone.
+            lay_again(bench.store, bundle, place)
         if done is not None and not done.ok:
             words = (done.stderr.text or done.stdout.text).strip().splitlines()
             error = f"{done.ending}: {words[-1][:300] if words else 'no output'}"
         yield Trial(bench, bundle, environment, place, error)
+
+
+def lay_again(store: Store, bundle: Bundle, place: Place) -> None:
+    """Put the hidden tests into a place once more: their folders and files are removed and written afresh."""
+    selection = bundle.selection
+    fresh = place.root / "hidden"
+    remove_tree(fresh)
+    materialise(store.scratch, selection.tree, fresh)
+    for name in (*selection.roots, *selection.extra, *selection.removed):
+        target = place.source / name
+        for folder in reversed(target.relative_to(place.source).parents[:-1]):
+            inner = place.source / folder
+            # A link or a file in the way of a folder would send the tests elsewhere.
+            if inner.is_symlink() or not inner.is_dir():
+                remove_tree(inner)
+                inner.mkdir()
+        remove_tree(target)
+        if (fresh / name).exists() or (fresh / name).is_symlink():
+            (fresh / name).rename(target)
+    remove_tree(fresh)
 
 
 def graded_tree(store: Store, bundle: Bundle, submission: str) -> str:

@@ -32,6 +32,10 @@ Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
 
 
+class _BuildFailed(Exception):
+    """A tree does not build in this environment."""
+
+
 @dataclass
 class Findings:
     """What is known so far about one bundle; becomes a receipt."""
@@ -115,7 +119,12 @@ class Validation:
                 last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, str(error))
                 tried.append(f"{choice.name}: {error}")
                 continue
-            found = self._in_environment(environment)
+            try:
+                found = self._in_environment(environment)
+            except _BuildFailed as error:
+                found = Findings(environment=environment).end(
+                    Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error)
+                )
             found.tried = tried
             if found.pass_to_pass or found.fail_to_pass or found.verdict is Verdict.VALID:
                 return found
@@ -161,7 +170,7 @@ class Validation:
         self.step("collecting")
         with trial(self.bench, self.bundle, environment, self.reference_tree) as place:
             if place.build_error:
-                return [], (ReasonCode.BUILD_FAILED, f"the reference does not build: {place.build_error}")
+                raise _BuildFailed(f"the reference does not build: {place.build_error}")
             collected = place.collect([*selection.files, *selection.guards])
         items = [CollectedId(i.id, i.function, i.size) for i in collected.ids]
         if selection.only:
@@ -212,13 +221,12 @@ class Validation:
         began = time.monotonic()
         with trial(self.bench, self.bundle, environment, tree) as place:
             if place.build_error:
-                results = {i: TestResult(id=i, outcome=Outcome.ERROR, message=place.build_error) for i in ids}
-            else:
-                apart = set(alone)
-                together = [i for i in ids if i not in apart]
-                runs: list[TestRun] = [place.run(together, stop_after_s=stop_after_s)] if together else []
-                runs += [place.run([i]) for i in ids if i in apart]
-                results = {r.id: r for run in runs for r in run.results}
+                raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
+            apart = set(alone)
+            together = [i for i in ids if i not in apart]
+            runs: list[TestRun] = [place.run(together, stop_after_s=stop_after_s)] if together else []
+            runs += [place.run([i]) for i in ids if i in apart]
+            results = {r.id: r for run in runs for r in run.results}
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
         outcomes = [r.outcome for r in complete.values()]
         passed = outcomes.count(Outcome.PASSED)
