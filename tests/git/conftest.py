@@ -139,3 +139,10 @@ def work(tmp_path: Path) -> Path:
     folder.mkdir()
     git("init", "-q", "-b", "main", cwd=folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _children_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that a test kills cannot tidy up their temporary folders: pytest does."""
+    (tmp_path / ".tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ".tmp"))
