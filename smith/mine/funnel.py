@@ -16,7 +16,7 @@ from smith.mine.classify import Classifier, Shape
 from smith.mine.decide import Case, decide
 from smith.mine.discover import History, Merged, discover
 from smith.mine.reverts import Reverts
-from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Kind, Mined, Rejection, Role
+from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Kind, Mined, Rejection
 
 Progress = Callable[[int, int], None]
 
@@ -213,6 +213,3 @@ def _moment(text: str, day: time) -> datetime:
     if len(text) == 10 and day is time.max:
         when = datetime.combine(when.date(), day)
     return when if when.tzinfo else when.replace(tzinfo=UTC)
-
-
-__all__ = ["Progress", "Role", "Wanted", "explain", "mine"]

@@ -10,10 +10,12 @@ within a string) is parsed as a whole.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -78,8 +80,8 @@ def same_code(before: str, after: str) -> bool:
         return False
     if _lines(before) == _lines(after):
         return True
-    old, new = _shape(before), _shape(after)
-    return old is not None and old == new
+    old, new = _parse(textwrap.dedent(before)), _parse(textwrap.dedent(after))
+    return old is not None and new is not None and _equal(old, new)
 
 
 def _lines(definition: str) -> list[str]:
@@ -125,11 +127,23 @@ def _definitions(block: str) -> tuple[_Definition, ...] | None:
 
 def _parse(text: str) -> ast.Module | None:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _no_collection():
             warnings.simplefilter("ignore")  # invalid escapes in somebody else's strings
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A growing tree is many objects and no garbage; looking for some in between costs a quarter of mining."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _functions(body: list[ast.stmt], scope: str) -> Iterator[tuple[str, _Function]]:
@@ -184,11 +198,27 @@ def _dotted(node: ast.expr) -> Iterator[str]:
         yield ast.unparse(node)
 
 
-def _shape(definition: str) -> str | None:
-    tree = _parse(textwrap.dedent(definition))
-    if tree is None:
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, _Function | ast.ClassDef) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+def _equal(old: object, new: object) -> bool:
+    """Whether two syntax trees are equal but for docstrings. Side by side, which costs a third of two dumps."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_equal, old, new))
+    if not isinstance(old, ast.AST):
+        return old == new
+    for name in old._fields:
+        one, other = getattr(old, name, None), getattr(new, name, None)
+        if name == "body" and isinstance(old, _Function | ast.ClassDef):
+            one, other = _without_docstring(one), _without_docstring(other)
+        if not _equal(one, other):
+            return False
+    return True
+
+
+def _without_docstring(body: list[ast.stmt] | None) -> list[ast.stmt]:
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return (body or [])[1:]
+    return body or []
