@@ -22,6 +22,11 @@ from .target import Target
 _I: Any = triton_interpreter
 _TL: Any = tl
 
+_CONTEXT: dict[str, Any] = (
+    {"_semantic": _I.interpreter_semantic}
+    if hasattr(_I, "interpreter_semantic")
+    else {"_builder": _I.interpreter_builder}  # Triton 3.3
+)
 _PREFIX = re.compile(r"^(?:__nv_|__ocml_|__ockl_|__triton_hip_|llvm\.)")
 _TYPE = re.compile(r"[._](?:f16|f32|f64|i32|i64|u32|u64)$")
 _SUFFIXES = ("", "f", "d", "ll")
@@ -48,10 +53,10 @@ def _extern_elementwise(self: Any, lib: str, path: str, symbol: str, args: Any, 
 
 
 def _bound(function: Any) -> Any:
-    """A library function that needs no ``_semantic`` from its caller."""
+    """A library function that needs no compiler context from its caller."""
 
-    def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
-        return function(*args, _semantic=_I.interpreter_semantic, **kwargs)
+    def call(*args: Any, _semantic: Any = None, _builder: Any = None, **kwargs: Any) -> Any:
+        return function(*args, **_CONTEXT, **kwargs)
 
     call.__name__ = function.__name__
     return call

@@ -197,10 +197,11 @@ def _reduction(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, input)
         result = original(self, tuple(_retype(arg, widen(arg.handle)) for arg in input))
         values = result if isinstance(result, (list, tuple)) else (result,)
-        return [
+        rounded = [
             _retype(value, narrow(value.handle, source.dtype)) if fmt is not None else value
             for value, source, fmt in zip(values, input, formats, strict=False)
         ]
+        return rounded if isinstance(result, (list, tuple)) else rounded[0]
 
     return apply_impl
 

@@ -1,6 +1,6 @@
 """What differs between versions of Triton: one small adapter for each difference, applied by version.
 
-Tried with Triton 3.4 and 3.9. What can be told from the thing itself is told from there, the rest by version number.
+Tried with Triton 3.3, 3.4, 3.6 and 3.9. What can be told from the thing itself is told from there, the rest by number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def triton_version() -> tuple[int, int]:
 
 
 def index_one_element() -> None:
-    """Before 3.5: ``int(array([3]))`` is an error in numpy since 2.4 ("only 0-dimensional arrays can be converted")."""
+    """Before 3.9: ``int(array([3]))`` is an error in numpy since 2.4 ("only 0-dimensional arrays can be converted")."""
     original = _I._patch_lang_tensor
 
     def _patch_lang_tensor(tensor: Any, *scope: Any) -> None:
@@ -51,7 +51,7 @@ def visit_assigned_values() -> None:
 
 
 def ignore_nan_in_min_max() -> None:
-    """Before 3.5: ``tl.minimum`` and ``tl.max`` propagate NaN; on a GPU they do so only when asked to."""
+    """Before 3.9: ``tl.minimum`` and ``tl.max`` propagate NaN; on a GPU they do so only when asked to."""
     builder: Any = _I.InterpreterBuilder
     builder.create_minnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmin)
     builder.create_maxnumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, np.fmax)
@@ -70,7 +70,7 @@ def ignore_nan_in_min_max() -> None:
 
 
 def clamp_as_a_gpu() -> None:
-    """Before 3.5: ``tl.clamp`` propagates NaN; on a GPU it does so only when asked to."""
+    """Before 3.9: ``tl.clamp`` propagates NaN; on a GPU it does so only when asked to."""
     builder: Any = _I.InterpreterBuilder
     clip = builder.create_clampf
 
@@ -83,7 +83,7 @@ def clamp_as_a_gpu() -> None:
 
 
 def know_fnuz_formats() -> None:
-    """Before 3.6 or so: ``fail to convert fp8e4b8 to ir type``."""
+    """Before 3.5 or so: ``fail to convert fp8e4b8 to ir type``."""
     original = _I._patch_lang_core
 
     def _patch_lang_core(lang: Any, *scope: Any) -> None:
@@ -97,7 +97,10 @@ def know_fnuz_formats() -> None:
 
 
 def fuse_multiply_add() -> None:
-    """Before 3.6: fma rounds twice. In float64 the product of two float32 is exact."""
+    """Before 3.9: fma rounds twice. In float64 the product of two float32 is exact."""
+
+    if hasattr(_I._interpreter, "fma_fp32"):
+        return
 
     def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
         dtype = z.data.dtype
@@ -110,7 +113,7 @@ def fuse_multiply_add() -> None:
 
 
 def wrap_small_integers() -> None:
-    """Before 3.5: sums of int1 saturate, and results that numpy widened keep the wide storage."""
+    """Before 3.9: sums of int1 saturate, and results that numpy widened keep the wide storage."""
 
     def binary_op(self: Any, lhs: Any, rhs: Any, op: Callable[..., Any]) -> Any:
         dtype = lhs.dtype.scalar
@@ -130,7 +133,7 @@ def install() -> None:
     """Apply what this process's Triton needs; before every other patch, so that those see one behaviour."""
     visit_assigned_values()
     know_fnuz_formats()
-    if triton_version() < (3, 5):
+    if triton_version() < (3, 9):
         index_one_element()
         ignore_nan_in_min_max()
         wrap_small_integers()
