@@ -101,6 +101,16 @@ def grade(
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 
+    if submission == bundle.spec.source.tree:
+        # An unchanged kernel earns nothing, and needs no clock to say so.
+        return verdict(
+            GradeVerdict.FAILED,
+            [Reason(code="not_faster", detail="the submission changes nothing")],
+            f2p=f2p,
+            p2p=p2p,
+            tests=tests,
+            speedup_reason="unchanged",
+        )
     step("timing")
     timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
     if timing.low <= max(1.0, timing.noise_high):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -19,16 +20,16 @@ from smith.records.receipt import TimedCase, Timing
 from smith.sandbox.base import Limits
 from smith.score.intervals import geometric_mean, median_ratio
 
-ROUNDS = 9
+ROUNDS = 7
 CASE_S = 0.15
 """Seconds for which one case is sampled in one process."""
 PROCESS_S = 120.0
 
 METHOD = (
-    f"{ROUNDS} rounds; in each, baseline, candidate and baseline again in fresh processes, order rotating; per process "
-    f"and case 2 warm-up calls, then samples of fresh inputs for {CASE_S} s, the median taken; ratio of baseline to "
-    "candidate per round; median over rounds with a 95 % bootstrap interval; caches warm, not flushed; clocks not "
-    "pinned; nothing else of smith running"
+    f"{ROUNDS} rounds; in each, baseline and candidate in fresh processes, the order alternating; per process and case "
+    f"2 warm-up calls, then samples of fresh inputs for {CASE_S} s, the median taken; ratio of baseline to candidate "
+    "per round; median over rounds with a 95 % bootstrap interval; noise from baselines of neighbouring rounds; caches "
+    "warm, not flushed; clocks not pinned; nothing else of smith running"
 )
 
 
@@ -50,18 +51,16 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
         for side in (first, second):
             if side.build_error:
                 raise CannotTime(f"the tree does not build: {side.build_error}")
-        speed: dict[str, list[float]] = {}
-        noise: dict[str, list[float]] = {}
+        baselines: list[dict[str, float]] = []
+        candidates: list[dict[str, float]] = []
         for turn in range(ROUNDS):
-            taken: dict[str, dict[str, float]] = {}
-            order = ["base", "candidate", "again"]
-            for name in order[turn % 3 :] + order[: turn % 3]:
-                taken[name] = _sample(second if name == "candidate" else first, files)
-            for case in taken["base"]:
-                if case not in taken["candidate"]:
-                    raise CannotTime(f"the candidate lacks the case {case}")
-                speed.setdefault(case, []).append(taken["base"][case] / taken["candidate"][case])
-                noise.setdefault(case, []).append(taken["base"][case] / taken["again"][case])
+            for side in (first, second) if turn % 2 == 0 else (second, first):
+                (baselines if side is first else candidates).append(_sample(side, files))
+    for figures in (*baselines, *candidates):
+        if figures.keys() != baselines[0].keys():
+            raise CannotTime(f"the cases differ: {', '.join(sorted(figures.keys() ^ baselines[0].keys()))}")
+    speed = {c: [b[c] / s[c] for b, s in zip(baselines, candidates, strict=True)] for c in baselines[0]}
+    noise = {c: [b[c] / n[c] for b, n in itertools.pairwise(baselines)] for c in baselines[0]}
     return _summary(speed, noise, bench.device)
 
 

@@ -13,13 +13,13 @@ from smith.grade.quiet import shared
 from smith.harness.build import build
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
-from smith.harness.run import Collection, collect, run
+from smith.harness.run import Collection, Group, collect, run_groups
 from smith.paths import remove_tree
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
 
-START_UP_S = 120.0
-"""What importing torch and a repository may take at worst on a busy machine, on top of the tests' own time."""
+IMPORT_S = 120.0
+"""What importing a repository may take at worst on a busy machine, on top of the tests' own time."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +54,37 @@ class Trial:
             prelude=self.bundle.prelude,
         )
 
-    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None) -> TestRun:
-        """Run ``ids`` in this order, those of one file in one process, file by file.
+    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: bool = False) -> TestRun:
+        """Run ``ids`` in this order, those of one file in one process, file by file; with ``alone`` one id a process.
 
         A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
         """
         limit = self.bundle.selection.id_timeout_s
-        by_file: dict[str, list[str]] = {}
+        members: dict[str, list[str]] = {}
         for test_id in ids:
-            by_file.setdefault(test_id.split("::", 1)[0], []).append(test_id)
-        runs = []
-        for members in by_file.values():
-            worst = limit * len(members) if stop_after_s is None else stop_after_s + limit
-            # Tests wait while somebody measures.
-            with shared(self.bench.store.layout.quiet):
-                done = run(
+            members.setdefault(test_id if alone else test_id.split("::", 1)[0], []).append(test_id)
+        groups = [
+            Group(
+                tuple(group),
+                id_timeout_s=limit,
+                wall_s=IMPORT_S + (limit * len(group) if stop_after_s is None else stop_after_s + limit),
+                stop_after_s=stop_after_s,
+            )
+            for group in members.values()
+        ]
+        # Tests wait while somebody measures.
+        with shared(self.bench.store.layout.quiet):
+            return join(
+                run_groups(
                     self.bench.sandbox,
                     self.place,
                     self.environment,
                     self.bundle.recipe,
                     self.bench.device,
-                    members,
-                    id_timeout_s=limit,
-                    wall_s=worst + START_UP_S,
-                    stop_after_s=stop_after_s,
+                    groups,
                     prelude=self.bundle.prelude,
                 )
-            runs.append(done)
-        return join(runs)
+            )
 
 
 def join(runs: Sequence[TestRun]) -> TestRun:

@@ -79,7 +79,16 @@ class End(Record):
     stopped: bool = False
 
 
-AnyRecord = Hello | Uncollected | Collected | Announced | Start | Result | End
+class ChildEnded(Record):
+    """How the process of one plan ended; said by the process that forked it, over a channel of its own."""
+
+    kind: Literal["ended"]
+    status: int
+    timed_out: bool
+    seconds: float
+
+
+AnyRecord = Hello | Uncollected | Collected | Announced | Start | Result | End | ChildEnded
 _PARSE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 

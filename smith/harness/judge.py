@@ -63,6 +63,8 @@ class Account:
                 return self._finish(record)
             case End():
                 self.end = record
+            case _:
+                return "a record that is not for this channel"
         return None
 
     def _finish(self, record: Result) -> str | None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smith.harness.channel import Channel, Collected, Uncollected
+from smith.harness.channel import Channel, ChildEnded, Collected, Uncollected
 from smith.harness.environment import TestEnvironment
 from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account
 from smith.harness.place import Place
 from smith.harness.stage import Stage
+from smith.process import Completed, Output
 from smith.records.recipe import Recipe
 from smith.records.results import TestRun
 from smith.sandbox.base import Ended, Limits, Sandbox
 
 # Imported before the repository's folders are on the path: no file there can stand for them.
 PRELOAD = ("numpy", "torch", "triton")
+# What torch.testing.assert_close imports when it is first called; worth having before many forks.
+LAZY = ("torch.distributed.tensor",)
 COLLECT_WALL_S = 300.0
+START_S = 120.0
+"""What starting the sandbox and importing the libraries may take at worst, on a busy machine."""
+EMPTY = Output(b"", b"", 0)
 
 
 @dataclass(frozen=True)
@@ -53,16 +60,27 @@ def collect(
 ) -> Collection:
     """The test ids of ``files``, in the order of pytest, without running any."""
     stage = Stage(sandbox, place, environment, recipe, device, prelude)
-    plan = {"mode": "collect", "files": list(files)}
-    ended, account = _pytest(stage, plan, frozenset(), Limits(wall_s=wall_s), False, spill)
+    plan = {"mode": "collect", "files": list(files), "wall_s": wall_s}
+    (session,) = _session(stage, [(plan, frozenset())], False, spill)
+    account = session.account
     return Collection(
         ids=tuple(account.collected),
         uncollected=tuple(account.uncollected),
-        ending=_ending(ended, account),
+        ending=session.ending,
         complete=account.complete,
-        seconds=ended.seconds,
-        note=_note(ended, account),
+        seconds=session.seconds,
+        note=session.note,
     )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ids that share a process. ``wall_s`` bounds all of it, ``stop_after_s`` the starting of further ids."""
+
+    ids: tuple[str, ...]
+    id_timeout_s: float
+    wall_s: float
+    stop_after_s: float | None = None
 
 
 def run(
@@ -85,78 +103,150 @@ def run(
     ``id_timeout_s`` bounds each id, ``wall_s`` everything. After ``stop_after_s`` no further id is started: those left
     are ``missing`` although the run is complete, and the note says so. The source is read-only unless asked otherwise.
     """
-    expected = list(dict.fromkeys(ids))
-    stage = Stage(sandbox, place, environment, recipe, device, prelude)
-    plan = {
-        "mode": "run",
-        "files": list(dict.fromkeys(name.partition("::")[0] for name in expected)),
-        "ids": expected,
-        "id_timeout_s": id_timeout_s,
-        "stop_after_s": stop_after_s,
-    }
-    ended, account = _pytest(stage, plan, frozenset(expected), Limits(wall_s=wall_s), source_writable, spill)
-    return TestRun(
-        results=tuple(account.verdict(expected, ended.timed_out)),
-        collected=tuple(account.announced),
-        ending=_ending(ended, account),
-        complete=account.complete,
-        seconds=ended.seconds,
-        note=_note(ended, account),
+    group = Group(tuple(ids), id_timeout_s, wall_s, stop_after_s)
+    (done,) = run_groups(
+        sandbox,
+        place,
+        environment,
+        recipe,
+        device,
+        [group],
+        prelude=prelude,
+        spill=spill,
+        source_writable=source_writable,
     )
+    return done
 
 
-def _pytest(
-    stage: Stage,
-    plan: dict[str, Any],
-    expected: frozenset[str],
-    limits: Limits,
-    source_writable: bool,
-    spill: Path | None,
-) -> tuple[Ended, Account]:
-    """Run one plan in one process. The key goes by standard input: not to be found in a file, argv or a variable."""
-    plugin = stage.plugin
-    with Channel() as channel:
-        whole = {
-            **plan,
+def run_groups(
+    sandbox: Sandbox,
+    place: Place,
+    environment: TestEnvironment,
+    recipe: Recipe,
+    device: str,
+    groups: Sequence[Group],
+    *,
+    prelude: Path | None = None,
+    spill: Path | None = None,
+    source_writable: bool = False,
+) -> list[TestRun]:
+    """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
+
+    No process of one group lives on into the next, but they share the scratch space.
+    """
+    stage = Stage(sandbox, place, environment, recipe, device, prelude)
+    plans = []
+    for group in groups:
+        expected = list(dict.fromkeys(group.ids))
+        plan = {
+            "mode": "run",
+            "files": list(dict.fromkeys(name.partition("::")[0] for name in expected)),
+            "ids": expected,
+            "id_timeout_s": group.id_timeout_s,
+            "stop_after_s": group.stop_after_s,
+            "wall_s": group.wall_s,
+        }
+        plans.append((plan, frozenset(expected)))
+    return [
+        TestRun(
+            results=tuple(s.account.verdict(list(dict.fromkeys(group.ids)), s.timed_out)),
+            collected=tuple(s.account.announced),
+            ending=s.ending,
+            complete=s.account.complete,
+            seconds=s.seconds,
+            note=s.note,
+        )
+        for group, s in zip(groups, _session(stage, plans, source_writable, spill), strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Session:
+    """What came of one plan: its records, and how its process (or the whole sandbox before it) ended."""
+
+    account: Account
+    whole: Ended
+    child: ChildEnded | None
+
+    @property
+    def timed_out(self) -> bool:
+        return self.child.timed_out if self.child else self.whole.timed_out
+
+    @property
+    def seconds(self) -> float:
+        return self.child.seconds if self.child else self.whole.seconds
+
+    @property
+    def _how(self) -> str:
+        if self.child is None or self.whole.breach is not None:
+            return self.whole.ending
+        child = Completed((), self.child.status, EMPTY, EMPTY, self.child.seconds, self.child.timed_out)
+        return child.ending
+
+    @property
+    def ending(self) -> str:
+        """pytest's own statuses (tests failed, nothing collected, ...) are told by the results: no bad ending."""
+        end = self.account.end
+        closed = self.child is not None and end is not None and self.child.status == end.status & 0xFF
+        return "ok" if closed and not self.timed_out and self.whole.breach is None else self._how
+
+    @property
+    def note(self) -> str:
+        """What people should know: tampering, an early stop, or the last words of a process that ended too early."""
+        account = self.account
+        if account.fault is not None:
+            return f"tampered: {account.fault}"
+        words = self.whole.stderr.text.strip().splitlines()
+        last = f": {words[-1][:300]}" if words else ""
+        if account.end is None:
+            return f"no closing record ({self._how}){last}"
+        if account.end.status in (INTERNAL_ERROR, USAGE_ERROR):
+            return f"pytest gave up (status {account.end.status}){last}"
+        if account.end.stopped:
+            return f"stopped early: {len(account.announced) - len(account.results)} ids were not run"
+        return ""
+
+
+def _session(
+    stage: Stage, plans: Sequence[tuple[dict[str, Any], frozenset[str]]], source_writable: bool, spill: Path | None
+) -> list[_Session]:
+    """Run plans one after the other in one sandbox. Keys go by standard input: in no file, argv or variable.
+
+    The forking process has a channel of its own, over which it says how each child ended.
+    """
+    with contextlib.ExitStack() as stack:
+        control = stack.enter_context(Channel())
+        channels = [stack.enter_context(Channel()) for _ in plans]
+        shared = {
             "root": stage.source,
             "python_path": list(stage.recipe.python_path),
             "pytest_args": list(stage.recipe.pytest_args),
-            "preload": list(PRELOAD) if plugin else [],
-            "device_plugin": plugin,
+            # What is loaded before the fork is paid for once; a single plan on the CPU may need none of it.
+            "preload": [*PRELOAD, *(LAZY if len(plans) > 1 else ())] if stage.plugin or len(plans) > 1 else [],
+            "device_plugin": stage.plugin,
             "prelude": stage.prelude_inside,
-            "key": channel.key.hex(),
-            "channel": channel.fd,
+            "alone": stage.sandbox.remaps,
+            "key": control.key.hex(),
+            "channel": control.fd,
+            "channels": [channel.fd for channel in channels],
         }
-        ended = stage.run(
+        lines = [shared] + [
+            {**plan, "key": channel.key.hex(), "channel": channel.fd}
+            for (plan, _), channel in zip(plans, channels, strict=True)
+        ]
+        whole = stage.run(
             stage.module("run_tests"),
-            limits,
+            Limits(wall_s=START_S + sum(plan["wall_s"] for plan, _ in plans)),
             source_writable=source_writable,
-            pass_fds=[channel.fd],
-            input=json.dumps(whole).encode(),
+            pass_fds=[control.fd, *(channel.fd for channel in channels)],
+            input=b"".join(json.dumps(line).encode() + b"\n" for line in lines),
             spill=spill,
         )
-    account = Account(expected)
-    account.take(channel.records)
-    account.fault = account.fault or channel.fault
-    return ended, account
-
-
-def _ending(ended: Ended, account: Account) -> str:
-    """pytest's own statuses (tests failed, nothing collected, ...) are told by the results and are no bad ending."""
-    closed = account.end is not None and ended.status == account.end.status
-    return "ok" if closed and not ended.timed_out and ended.breach is None else ended.ending
-
-
-def _note(ended: Ended, account: Account) -> str:
-    """What people should know: tampering, an early stop, or the last words of a process that ended too early."""
-    if account.fault is not None:
-        return f"tampered: {account.fault}"
-    words = ended.stderr.text.strip().splitlines()
-    last = f": {words[-1][:300]}" if words else ""
-    if account.end is None:
-        return f"no closing record ({ended.ending}){last}"
-    if account.end.status in (INTERNAL_ERROR, USAGE_ERROR):
-        return f"pytest gave up (status {account.end.status}){last}"
-    if account.end.stopped:
-        return f"stopped early: {len(account.announced) - len(account.results)} ids were not run"
-    return ""
+    children = [r for r in control.records if isinstance(r, ChildEnded)]
+    sessions = []
+    for index, ((_, expected), channel) in enumerate(zip(plans, channels, strict=True)):
+        account = Account(expected)
+        account.take(channel.records)
+        account.fault = account.fault or channel.fault
+        sessions.append(_Session(account, whole, children[index] if index < len(children) else None))
+    return sessions

@@ -1,8 +1,10 @@
-"""Run pytest in this process as a plan from standard input says: ``python -m smith.inside.run_tests < plan.json``.
+"""Run pytest as plans from standard input say: ``python -m smith.inside.run_tests < plans``, one JSON document a line.
 
-The plan: ``mode`` (``collect`` or ``run``), ``root``, ``files``, ``ids``, ``python_path``, ``preload``,
-``device_plugin``, ``prelude``, ``pytest_args``, ``id_timeout_s``, ``stop_after_s``, ``key`` (hexadecimal) and
-``channel`` (a descriptor).
+The first line prepares the process: ``root``, ``python_path``, ``preload``, ``device_plugin``, ``prelude``,
+``pytest_args``, ``alone``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels`` (those of all plans).
+Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
+``id_timeout_s``, ``stop_after_s``, ``wall_s``, ``key`` and ``channel``. Libraries and device are loaded once, before
+the fork; no code of the repository runs in the process that reads the plans.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import pytest
 
 from smith.inside.channel import Send, open_channel
+from smith.inside.children import hide, read_line, run_child
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Launches, Reporter, uncollected
 
@@ -35,17 +38,40 @@ OPTIONS = [
 
 
 def main() -> int:
-    """Read the plan, prepare the process in the one order that keeps the reporter ours, and run pytest."""
-    plan: dict[str, Any] = json.load(sys.stdin)
-    send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
-    send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    """Prepare the process in the one order that keeps the reporter ours, then run plan after plan."""
+    hide()
+    shared: dict[str, Any] = json.loads(read_line(0))
+    report_fd = int(shared.pop("channel"))
+    report = open_channel(report_fd, bytes.fromhex(shared.pop("key")))
+    report("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    prelude = os.environ.pop("SMITH_PRELUDE", None)  # the device's own plug-in would run it here, before the fork
     for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
         os.environ.pop(name, None)
-    os.chdir(plan["root"])
-    _preload(plan.get("preload", ()))
+    os.chdir(shared["root"])
+    _preload(shared["preload"])
     plugins = _plugins()
-    _extend_path(plan["root"], plan.get("python_path", ()))
-    error = _device(plan)
+    error = _device(shared["device_plugin"])
+    if prelude is not None:
+        os.environ["SMITH_PRELUDE"] = prelude
+    while line := read_line(0):
+        plan = {**shared, **json.loads(line)}
+        others = [fd for fd in (report_fd, *shared["channels"]) if fd != plan["channel"]]
+        ended = run_child(
+            lambda plan=plan: _one(plan, plugins, error),  # type: ignore[misc]
+            wall_s=float(plan["wall_s"]),
+            close=others,
+            alone=bool(shared["alone"]),
+        )
+        report("ended", status=ended.status, timed_out=ended.timed_out, seconds=ended.seconds)
+    return 0
+
+
+def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) -> int:
+    """Run one plan, in a process that ends with it."""
+    send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
+    send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    _extend_path(plan["root"], plan["python_path"])
+    error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
@@ -88,13 +114,21 @@ def _extend_path(root: str, entries: tuple[str, ...]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, inherited] if inherited else folders)
 
 
-def _device(plan: dict[str, Any]) -> Any:
-    """Install the device and run the recipe's prelude; what went wrong, if something did."""
+def _device(plugin: str | None) -> BaseException | None:
+    """Install the device; what went wrong, if something did."""
     try:
-        if plan.get("device_plugin"):
-            importlib.import_module(plan["device_plugin"])
-        elif plan.get("prelude"):
-            runpy.run_path(plan["prelude"], run_name="smith_prelude")
+        if plugin:
+            importlib.import_module(plugin)
+    except BaseException as error:
+        return error
+    return None
+
+
+def _prelude(path: str | None) -> BaseException | None:
+    """Run the recipe's prelude; what went wrong, if something did."""
+    try:
+        if path:
+            runpy.run_path(path, run_name="smith_prelude")
     except BaseException as error:
         return error
     return None

@@ -18,11 +18,8 @@ from smith.records.base import Reason
 from smith.records.candidate import Kind
 from smith.records.receipt import Arm, ReasonCode, Receipt, Timing, Verdict
 from smith.records.recipe import EnvironmentChoice
-from smith.records.results import Failure, Outcome, TestResult, TestRun
+from smith.records.results import Failure, Outcome, TestResult
 from smith.validate.select import CollectedId, choose
-
-ALONE_LIMIT = 2
-"""How many fail-to-pass ids are also run in a process of their own."""
 
 _FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
 """Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
@@ -122,9 +119,7 @@ class Validation:
             try:
                 found = self._in_environment(environment)
             except _BuildFailed as error:
-                found = Findings(environment=environment).end(
-                    Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error)
-                )
+                found = Findings(environment=environment).end(Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error))
             found.tried = tried
             if found.pass_to_pass or found.fail_to_pass or found.verdict is Verdict.VALID:
                 return found
@@ -214,19 +209,15 @@ class Validation:
         found: Findings,
         *,
         stop_after_s: float | None = None,
-        alone: Sequence[str] = (),
+        alone: bool = False,
     ) -> dict[str, TestResult]:
-        """One run of one arm in a fresh place; every id of ``ids`` has a result. ``alone`` get a process each."""
+        """One run of one arm in a fresh place; every id of ``ids`` has a result."""
         tree = self.nop_tree if arm == "nop" else self.reference_tree
         began = time.monotonic()
         with trial(self.bench, self.bundle, environment, tree) as place:
             if place.build_error:
                 raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
-            apart = set(alone)
-            together = [i for i in ids if i not in apart]
-            runs: list[TestRun] = [place.run(together, stop_after_s=stop_after_s)] if together else []
-            runs += [place.run([i]) for i in ids if i in apart]
-            results = {r.id: r for run in runs for r in run.results}
+            results = place.run(ids, stop_after_s=stop_after_s, alone=alone).by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
         outcomes = [r.outcome for r in complete.values()]
         passed = outcomes.count(Outcome.PASSED)
@@ -246,18 +237,17 @@ class Validation:
     def _repeat(self, environment: TestEnvironment, found: Findings) -> None:
         """Run both arms again in fresh places and quarantine every id whose outcome changes.
 
-        The second time the order is reversed, so that a test which leans on another shows; the third time the first
-        few fail-to-pass ids are run alone.
+        The second time the order is reversed, the third time every id is run in a process of its own, so that a test
+        which leans on another shows.
         """
         for repeat in range(2, self.repeats + 1):
             kept = [*found.fail_to_pass, *found.pass_to_pass]
             if not kept:
                 return
             order = list(reversed(kept)) if repeat % 2 == 0 else kept
-            alone = found.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
             for arm in ("reference", "nop"):
                 self.step(f"{arm} {repeat}")
-                results = self._arm(arm, repeat, environment, order, found, alone=alone)
+                results = self._arm(arm, repeat, environment, order, found, alone=repeat == 3)
                 for test_id in kept:
                     passed = results[test_id].outcome is Outcome.PASSED
                     failed = results[test_id].outcome in _FAILING

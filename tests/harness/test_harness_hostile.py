@@ -66,8 +66,8 @@ def test_a_record_sent_again_is_tampering(bench: Bench) -> None:
         import gc
         from types import FunctionType
         def test_it():
-            send = next(f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__qualname__ == "open_channel.<locals>.send")
-            for _ in range(2):
+            found = [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__qualname__ == "open_channel.<locals>.send"]
+            for send in found * 2:
                 send("result", id="test_one.py::test_it", outcome="passed", seconds=0.0, failure=None, message="", launches={})
         """  # noqa: E501
     )
