@@ -8,9 +8,10 @@ from pathlib import Path, PurePosixPath
 from smith.errors import BadInput, RecordError, Stale, UnknownTask
 from smith.freeze.hidden import hidden_tree
 from smith.git.mirrors import open_upstream
+from smith.git.objects import shown
 from smith.git.repository import Repository
 from smith.git.sources import has, keep, scratch
-from smith.git.trees import list_tree, tree_of_folder
+from smith.git.trees import list_tree, tree_of_folder, write_tree
 from smith.paths import Layout, recover
 from smith.records.recipe import Recipe
 from smith.records.task import Selection, SmithMetadata, TaskFile
@@ -120,9 +121,11 @@ class Store:
             if not upstream.repository.has(commit):
                 raise BadInput(f"{bundle.id}: {source.url} no longer has the commit {commit}", hint="try: smith pull")
         with_upstream = scratch(self.data, self.layout.objects, also=(upstream.repository,))
-        kept = keep(self.data, upstream.repository, source.base_tree)
-        entries = list_tree(upstream.repository, upstream.repository.resolve(source.merged, "tree"))
-        tests = hidden_tree(with_upstream, entries, selection.roots, selection.extra)
+        base = [e for e in list_tree(with_upstream, source.base_tree) if shown(e.path) not in source.left_out]
+        start = write_tree(with_upstream, base, missing_ok=True) if source.left_out else source.base_tree
+        kept = keep(self.data, with_upstream, start)
+        entries = list_tree(with_upstream, upstream.repository.resolve(source.merged, "tree"))
+        tests = hidden_tree(with_upstream, entries, selection.roots, selection.extra, selection.left_out)
         if kept.tree != source.tree or tests != selection.tree:
             raise Stale(f"{bundle.id}: upstream gives other trees than the bundle names", hint="freeze it again")
         keep(self.data, with_upstream, tests)

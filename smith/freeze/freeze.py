@@ -144,6 +144,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         roots=hidden.roots,
         extra=hidden.extra,
         removed=hidden.removed,
+        left_out=hidden.left_out,
         files=files,
         guards=guards,
         changed_tests=changed_tests(repo, base, merged, files),

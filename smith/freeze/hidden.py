@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from smith.git.objects import present
 from smith.git.repository import Repository
 from smith.git.trees import TreeEntry, list_tree, read_blobs, read_file, write_tree
 from smith.records.candidate import HIDDEN_ROLES, Candidate, Role
@@ -38,6 +39,7 @@ class HiddenTests:
     roots: tuple[str, ...]
     extra: tuple[str, ...]
     removed: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     def hides(self, path: str) -> bool:
         """Whether ``path`` belongs to the hidden tests, so that no submission may touch it."""
@@ -65,16 +67,26 @@ def collect_hidden(repo: Repository, candidate: Candidate, merged: str, base: st
     paths = {_text(e) for e in entries}
     extra = {f.path for f in changed if f.path in paths}
     extra |= {p for p in paths if p == "conftest.py"}
-    tree = hidden_tree(repo, entries, roots, extra)
-    kept = {p for p in paths if p in extra or _below(p, roots)}
+    hidden = [e for e in entries if e.kind == "blob" and (_text(e) in extra or _below(_text(e), roots))]
+    there = present(repo, {e.oid for e in hidden})
+    left_out = tuple(sorted(_text(e) for e in hidden if e.oid not in there))
+    tree = hidden_tree(repo, entries, roots, extra, left_out)
+    kept = {_text(e) for e in hidden}
     gone = {f.old_path or f.path for f in changed if f.change in ("deleted", "renamed")}
     removed = {_text(e) for e in list_tree(repo, base) if _below(_text(e), roots) or _text(e) in gone} - kept
-    return HiddenTests(tree, tuple(roots), tuple(sorted(extra)), tuple(sorted(removed)))
+    return HiddenTests(tree, tuple(roots), tuple(sorted(extra)), tuple(sorted(removed)), left_out)
 
 
-def hidden_tree(repo: Repository, merged: Iterable[TreeEntry], roots: Sequence[str], extra: Collection[str]) -> str:
-    """The tree of those merged entries that lie below a root or are named; links to other repositories are left out."""
-    return write_tree(repo, [e for e in merged if e.kind == "blob" and (_text(e) in extra or _below(_text(e), roots))])
+def hidden_tree(
+    repo: Repository,
+    merged: Iterable[TreeEntry],
+    roots: Sequence[str],
+    extra: Collection[str],
+    left_out: Collection[str] = (),
+) -> str:
+    """The tree of those merged entries that lie below a root or are named, without submodules and ``left_out``."""
+    found = [e for e in merged if e.kind == "blob" and (_text(e) in extra or _below(_text(e), roots))]
+    return write_tree(repo, [e for e in found if _text(e) not in left_out])
 
 
 def changed_tests(repo: Repository, base: str, merged: str, files: Iterable[str]) -> tuple[str, ...]:

@@ -17,7 +17,18 @@ _TRAILER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_LINK = re.compile(r"https?://\S*/(pull|issues|commit|compare|merge_requests)/\S*")
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.IGNORECASE | re.DOTALL)
+_NAMED_LINK = re.compile(r"\[([^\]]+)\]\(\s*https?://[^)]*\)")
+_LINK = re.compile(r"\(\s*https?://[^)\s]*\s*\)|<?https?://[^\s>)]*>?")
+_TABLE = re.compile(r"^\s*\|.*$", re.MULTILINE)
+_SUBJECT_LINE = re.compile(r"^\* \S.*$", re.MULTILINE)  # a forge's default squash message lists the commits so
+_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
+_RESULTS = re.compile(
+    r"benchmark|performance|speed|memory|result|profil|test(s|ing|ed)?\b|check ?list|screenshot|how (was|has) this|"
+    r"files?\b.*\b(added|changed|modified)",
+    re.IGNORECASE,
+)
+"""Headings of sections that tell of measurements, tests or files: the solution's, not the problem's."""
 _FOLLOWS = re.compile(r"\bfollow(?:-|\s)?up\s+(?:of|to|on|for)\s+#\d+\s*[:,-]?\s*", re.I)
 _CLOSES = re.compile(r"\s*\(#\d+\)|\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?)\s+#\d+\.?", re.I)
 _NUMBER = re.compile(r"(?<![\w&])#\d+\b")
@@ -55,18 +66,42 @@ def _shipped(name: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text of a pull request without what points at the solution: links, numbers, commit ids, trailers, templates."""
+    """Text of a pull request without what points at the solution.
+
+    Links, numbers, commit ids, trailers, templates, lists of commits, tables and sections of measured results go.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for pattern in (_COMMENT, _TRAILER, _TEMPLATE):
+    for pattern in (_COMMENT, _TRAILER, _TEMPLATE, _SUBJECT_LINE, _IMAGE):
         text = pattern.sub("", text)
-    text = _LINK.sub("", text)
-    text = _FOLLOWS.sub("", text)
-    text = _CLOSES.sub("", text)
+    text = _without_results(text)
+    text = _TABLE.sub("", text)
+    text = _NAMED_LINK.sub(r"\1", text)
+    for pattern in (_LINK, _FOLLOWS, _CLOSES):
+        text = pattern.sub("", text)
     text = _NUMBER.sub("an earlier change", text)
     text = _COMMIT_ID.sub("an earlier commit", text)
     text = re.sub(r"^[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*$", "", text, flags=re.MULTILINE)
     text = "\n".join(line.rstrip() for line in text.split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def _without_results(text: str) -> str:
+    """Leave out sections, each with those below it, whose heading tells of results."""
+    kept: list[str] = []
+    dropped_at = 0  # level of the heading whose section is being left out
+    fenced = False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        heading = None if fenced else _HEADING.match(line)
+        if heading:
+            level = len(heading[1])
+            if dropped_at and level <= dropped_at:
+                dropped_at = 0
+            if not dropped_at and _RESULTS.search(heading[2]):
+                dropped_at = level
+        if not dropped_at:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def render(candidate: Candidate, editable: tuple[str, ...], *, devices: tuple[str, ...], override: Path) -> str:

@@ -104,6 +104,8 @@ class Selection(Document):
     """Further files of the merged side that belong to it."""
     removed: tuple[str, ...] = ()
     """Test files of the start that the merge removed: taken away before the overlay is laid."""
+    left_out: tuple[str, ...] = ()
+    """Files of the merged side that belong to it but whose content the mirror lacks."""
     files: tuple[str, ...]
     """Test files to run, in order; those that the pull request changed."""
     guards: tuple[str, ...] = ()
