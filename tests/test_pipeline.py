@@ -35,7 +35,10 @@ def smith(store: Store, *args: str, check: int | None = 0, env: dict[str, str] |
     """Run the command line; the parsed JSON where ``--json`` was asked for, else what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "smith.cli.main", "-C", str(store.layout.root), *args],
-        capture_output=True, text=True, env={**os.environ, **(env or {})}, timeout=600,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        timeout=600,
     )
     if check is not None:
         assert done.returncode == check, f"{args}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -230,7 +233,8 @@ def test_the_agent_patch_hands_in_patches_made_elsewhere(world: Store, panel: st
 def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, panel: str) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), "eval", panel, "--agent", "oracle"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
     run = child.stderr.readline().decode().split()[1]
@@ -357,7 +361,8 @@ def test_a_full_disk_is_one_line_and_the_next_start_works(copy: Store, tmp_path:
         before = sorted(p.name for p in store.tasks.iterdir()) if store.tasks.is_dir() else []
         done = subprocess.run(
             [sys.executable, "-m", "smith.cli.main", "-C", str(small), "freeze", "smith:sample", "--pr", "8"],
-            capture_output=True, text=True,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode in (2, 3), done.stderr
         assert "Traceback" not in done.stderr

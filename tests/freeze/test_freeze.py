@@ -69,9 +69,15 @@ def test_base_plus_reference_plus_hidden_tests_is_what_was_merged(
         merged = upstream.repository.resolve(candidates[bundle.spec.source.pr].merged, "tree")
         both = Repository(
             world.scratch.git_dir,
-            env={**world.scratch._env, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
-                [world.scratch._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"], str(upstream.repository.git_dir / "objects")]
-            )},
+            env={
+                **world.scratch._env,
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
+                    [
+                        world.scratch._env["GIT_ALTERNATE_OBJECT_DIRECTORIES"],
+                        str(upstream.repository.git_dir / "objects"),
+                    ]
+                ),
+            },
         )
         left = {c.path for c in changes(both, reference_tree(world, bundle), merged)}
         assert left <= {e.path for e in bundle.spec.excluded}, bundle.id

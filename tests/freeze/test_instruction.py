@@ -22,7 +22,7 @@ from smith.freeze.instruction import clean
         ("Wrong.\n- [x] I ran the tests\n- [ ] docs", "Wrong."),
         ("Wrong.<!-- describe\nyour change -->", "Wrong."),
         ("* [Conv] fold cases\n\nThe gradient is wrong.\n\n* lint", "The gradient is wrong."),
-        ("Slow.\n\n## Benchmark Results\n\n| a | b |\n|---|---|\n| 1 | 9 |\n### Speed\n2x\n## Cause\nOdd.", "Slow.\n\n## Cause\nOdd."),
+        ("Slow.\n\n## Benchmark Results\n\n| 1 | 9 |\n### Speed\n2x\n## Cause\nOdd.", "Slow.\n\n## Cause\nOdd."),
         ("Slow.\r\n\r\n\r\n\r\nVery.", "Slow.\n\nVery."),
         ("A colour #fff0 and C# stay; so does 0x1234567", "A colour #fff0 and C# stay; so does 0x1234567"),
         ("```\n# Results of a shell\n```", "```\n# Results of a shell\n```"),
