@@ -1,7 +1,7 @@
 """Ratios that must stay small, each measured in one run: ``make bench`` or ``python benchmarks/run.py [CLONE]``.
 
-CLONE is a git repository with pull refs (default: the sample upstream). Every figure is the ratio of what smith takes to
-what plain git takes for the least work that could give the same answer; medians over paired runs.
+CLONE is a git repository with pull refs (default: the sample upstream). Every figure is the ratio of what smith takes
+to what plain git takes for the least work that could give the same answer; medians over paired runs.
 """
 
 from __future__ import annotations

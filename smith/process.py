@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +198,17 @@ def _alive(group: int) -> bool:
     return not Path("/proc/self/stat").exists()
 
 
+_STARTED: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+
+
+def kill_all() -> None:
+    """Kill the group of every child that still runs: the last act of an interrupted process."""
+    for process in list(_STARTED):
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 def start(
     argv: Sequence[str | os.PathLike[str]],
     *,
@@ -212,7 +224,7 @@ def start(
     Raises :class:`Unavailable` when the program does not exist or cannot be started.
     """
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [os.fspath(a) for a in argv],
             cwd=cwd,
             env=None if env is None else dict(env),
@@ -222,6 +234,8 @@ def start(
             pass_fds=tuple(pass_fds),
             start_new_session=True,
         )
+        _STARTED.add(process)
+        return process
     except FileNotFoundError as error:
         if cwd is not None and not Path(cwd).is_dir():
             raise Unavailable(f"the folder {cwd} does not exist") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -102,7 +103,18 @@ def main() -> None:
         click.echo(f"smith: defect: {type(error).__name__}: {error}", err=True)
         click.echo(f"smith: details in {_log(error)}; please report it", err=True)
         code = EXIT_DEFECT
+    _leave(code)
+
+
+def _leave(code: int) -> None:
+    """End the process; after an error or an interrupt without waiting for threads, and with every child ended."""
+    from smith import process
+
     sys.stdout.flush()
+    sys.stderr.flush()
+    if threading.active_count() > 1:
+        process.kill_all()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import click
@@ -26,6 +25,7 @@ from smith.errors import EXIT_NO
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
+from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
 from smith.validate.validate import Step, Validation, refused
@@ -90,8 +90,8 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
             show(None, 1)
             return receipt
 
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            return list(pool.map(one, range(len(bundles))))
+        receipts = dict(each(one, range(len(bundles)), jobs))
+    return [receipts[index] for index in range(len(bundles))]
 
 
 def document(receipt: Receipt) -> dict[str, Any]:

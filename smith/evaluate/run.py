@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
+from smith.parallel import each
 from smith.paths import Layout, locked
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.grade import Grade, GradeVerdict
@@ -136,26 +136,17 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> li
         jobs = list(_open_jobs(store, config))
         total = len(config.tasks) * config.attempts
         step("", total - len(jobs))
-        with ThreadPoolExecutor(max_workers=max(1, config.jobs)) as pool:
-            futures = {}
-            for job in jobs:
-                bench = Bench(store, sandbox, job.receipt.receipt.device)
 
-                def work(job: Job = job, bench: Bench = bench) -> tuple[Attempt, Grade]:
-                    with lock:
-                        _mark(db, config, job, state="running")
-                    return run_attempt(config, job, agent, bench, environments, lambda text: None)
+        def work(job: Job) -> tuple[Attempt, Grade]:
+            with lock:
+                _mark(db, config, job, state="running")
+            bench = Bench(store, sandbox, job.receipt.receipt.device)
+            return run_attempt(config, job, agent, bench, environments, lambda text: None)
 
-                futures[pool.submit(work)] = job
-            try:
-                for future in as_completed(futures):
-                    attempt, graded = future.result()
-                    with lock:
-                        _record(db, config, attempt, graded)
-                    step(f"{attempt.task}: {graded.verdict}", 1)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        for _, (attempt, graded) in each(work, jobs, config.jobs):
+            with lock:
+                _record(db, config, attempt, graded)
+            step(f"{attempt.task}: {graded.verdict}", 1)
         found = states(layout, config)
         if all(s.grade is not None for s in found):
             with immediate(db):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from smith.freeze.bundle import Bundle, Store
@@ -13,7 +13,8 @@ from smith.grade.quiet import shared
 from smith.harness.build import build
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
-from smith.harness.run import Collection, Group, collect, run_groups
+from smith.harness.run import Collection as Collected
+from smith.harness.run import Group, collect, run_groups
 from smith.paths import remove_tree
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
@@ -42,7 +43,7 @@ class Trial:
     build_error: str | None
     """Why the build failed, in one line; nothing else can then be run here."""
 
-    def collect(self, files: Sequence[str]) -> Collection:
+    def collect(self, files: Sequence[str]) -> Collected:
         """Collect test ids of ``files`` without running them."""
         return collect(
             self.bench.sandbox,
@@ -54,15 +55,15 @@ class Trial:
             prelude=self.bundle.prelude,
         )
 
-    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: bool = False) -> TestRun:
-        """Run ``ids`` in this order, those of one file in one process, file by file; with ``alone`` one id a process.
+    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = ()) -> TestRun:
+        """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
         A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
         """
         limit = self.bundle.selection.id_timeout_s
         members: dict[str, list[str]] = {}
         for test_id in ids:
-            members.setdefault(test_id if alone else test_id.split("::", 1)[0], []).append(test_id)
+            members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
         groups = [
             Group(
                 tuple(group),

@@ -21,6 +21,9 @@ from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
 from smith.validate.select import CollectedId, choose
 
+ALONE_LIMIT = 6
+"""How many fail-to-pass ids are also run alone: each pays for importing the repository once more."""
+
 _FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
 """Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
 shows none."""
@@ -209,7 +212,7 @@ class Validation:
         found: Findings,
         *,
         stop_after_s: float | None = None,
-        alone: bool = False,
+        alone: Collection[str] = (),
     ) -> dict[str, TestResult]:
         """One run of one arm in a fresh place; every id of ``ids`` has a result."""
         tree = self.nop_tree if arm == "nop" else self.reference_tree
@@ -237,17 +240,18 @@ class Validation:
     def _repeat(self, environment: TestEnvironment, found: Findings) -> None:
         """Run both arms again in fresh places and quarantine every id whose outcome changes.
 
-        The second time the order is reversed, the third time every id is run in a process of its own, so that a test
-        which leans on another shows.
+        The second time the order is reversed, so that a test which leans on another shows; the third time the first
+        few fail-to-pass ids are run in a process of their own each.
         """
         for repeat in range(2, self.repeats + 1):
             kept = [*found.fail_to_pass, *found.pass_to_pass]
             if not kept:
                 return
             order = list(reversed(kept)) if repeat % 2 == 0 else kept
+            alone = found.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
             for arm in ("reference", "nop"):
                 self.step(f"{arm} {repeat}")
-                results = self._arm(arm, repeat, environment, order, found, alone=repeat == 3)
+                results = self._arm(arm, repeat, environment, order, found, alone=alone)
                 for test_id in kept:
                     passed = results[test_id].outcome is Outcome.PASSED
                     failed = results[test_id].outcome in _FAILING
