@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from smith.errors import BadInput
 from smith.freeze.bundle import Store
 from smith.paths import Layout, require_root
+from smith.records.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +45,9 @@ def layout(ctx: click.Context) -> Layout:
     assert isinstance(start, Path)
     if not start.is_dir():
         raise BadInput(f"{start}: no such folder")
-    return require_root(start)
+    found = require_root(start)
+    Config.load(found.config)
+    return found
 
 
 def store(ctx: click.Context) -> Store:
@@ -59,12 +62,17 @@ def print_json(document: Any) -> None:
 
 @contextlib.contextmanager
 def progress(description: str, total: int | None) -> Iterator[Callable[[str | None, int], None]]:
-    """A progress bar on standard error; quiet where that is no terminal.
+    """A progress bar on standard error; where that is no terminal, a line for each thing done.
 
     Gives a function ``step(text, advance)``: sets the text where it is given, and advances.
     """
     if not console.is_terminal:
-        yield lambda text, advance: None
+
+        def line(text: str | None, advance: int) -> None:
+            if text and advance:
+                click.echo(f"{description}: {text}", err=True)
+
+        yield line
         return
     columns = (
         SpinnerColumn(),

@@ -9,6 +9,7 @@ from smith.errors import BadInput
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.base import Record
 from smith.records.candidate import Candidate
+from smith.records.config import Config
 from smith.records.grade import Grade
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
@@ -17,6 +18,7 @@ from smith.records.task import Selection, TaskFile
 from smith.report.run_report import RunReport
 
 RECORDS: dict[str, type[Record]] = {
+    "config": Config,
     "candidate": Candidate,
     "recipe": Recipe,
     "task": TaskFile,

@@ -87,7 +87,7 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
                 bench = Bench(found, box_, choice.name)
                 receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
             receipt.save(found.layout.receipt(bundle.id, bundle.tree, choice.name))
-            show(None, 1)
+            show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
 
         receipts = dict(each(one, range(len(bundles)), jobs))

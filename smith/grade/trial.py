@@ -64,15 +64,13 @@ class Trial:
         members: dict[str, list[str]] = {}
         for test_id in ids:
             members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
-        groups = [
-            Group(
-                tuple(group),
-                id_timeout_s=limit,
-                wall_s=IMPORT_S + (limit * len(group) if stop_after_s is None else stop_after_s + limit),
-                stop_after_s=stop_after_s,
-            )
-            for group in members.values()
-        ]
+        groups = []
+        for group in members.values():
+            stop = stop_after_s
+            if stop is not None and group[0].split("::", 1)[0] in self.bundle.selection.guards:
+                stop /= 4
+            wall = limit * len(group) if stop is None else stop + limit
+            groups.append(Group(tuple(group), id_timeout_s=limit, wall_s=IMPORT_S + wall, stop_after_s=stop))
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
