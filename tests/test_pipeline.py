@@ -103,6 +103,12 @@ def test_receipts_lie_by_tree_and_device(world: Store, validated: dict[str, dict
         assert world.layout.receipt(task, said["tree"], said["device"]).is_file()
 
 
+def test_validating_again_confirms_and_does_not_make_the_panel_stale(world: Store, panel: str) -> None:
+    said = smith(world, "validate", ODD, "--json")
+    assert said["tasks"][0]["verdict"] == "valid"
+    assert smith(world, "panel", "check", panel, "--json")["faults"] == []
+
+
 def test_oracle_solves_all_and_nop_none(world: Store, panel: str) -> None:
     oracle = smith(world, "eval", panel, "--agent", "oracle", "--jobs", "2", "--json")
     nop = smith(world, "eval", panel, "--agent", "nop", "--jobs", "2", "--json")

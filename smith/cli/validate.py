@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ from smith.cli.common import (
     screen,
     store,
 )
-from smith.errors import EXIT_NO
+from smith.errors import EXIT_NO, RecordError
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
@@ -52,7 +53,8 @@ def command(
 ) -> None:
     """Run baseline and reference of TASKS in fresh places and write a receipt for each.
 
-    Exit status 1 where a task is not valid.
+    A receipt that found the same before stays as it is, so that panels go on pinning it. Exit status 1 where a task is
+    not valid.
     """
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel)
@@ -86,12 +88,25 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
                     found.require_sources(bundle)
                 bench = Bench(found, box_, choice.name)
                 receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
-            receipt.save(found.layout.receipt(bundle.id, bundle.tree, choice.name))
+            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
 
         receipts = dict(each(one, range(len(bundles)), jobs))
     return [receipts[index] for index in range(len(bundles))]
+
+
+def keep(receipt: Receipt, path: Path) -> None:
+    """Write a receipt, unless the one that is there found the same: panels pin receipts by their bytes, and a
+    confirmation must not make them stale."""
+    if path.is_file():
+        try:
+            before = Receipt.load(path)
+        except RecordError:
+            before = None  # a broken one is replaced
+        if before is not None and receipt.agrees_with(before):
+            return
+    receipt.save(path)
 
 
 def document(receipt: Receipt) -> dict[str, Any]:

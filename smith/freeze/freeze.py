@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -30,7 +32,7 @@ from smith.git.patches import apply, diff
 from smith.git.repository import Repository
 from smith.git.sources import keep, scratch
 from smith.git.trees import list_tree, read_blobs, tree_of_folder
-from smith.paths import replacing
+from smith.paths import recover, replacing
 from smith.records.base import Reason
 from smith.records.candidate import REFERENCE_ROLES, Candidate, Kind
 from smith.records.recipe import Recipe
@@ -153,10 +155,15 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     overlay = _read(repo, merged, [f.path for f in candidate.files if hidden.hides(f.path)])
     instruction = render(candidate, spec.editable, devices=devices, override=store.layout.prompts)
     destination = store.layout.task(spec.id)
-    with replacing(destination) as fresh:
-        _write(fresh, spec, selection, recipe, recipe_file, reference, instruction, overlay, workloads)
+    recover(destination)
+    with tempfile.TemporaryDirectory(prefix="smith-freeze-") as aside:
+        made = Path(aside) / spec.id
+        _write(made, spec, selection, recipe, recipe_file, reference, instruction, overlay, workloads)
+        tree = tree_of_folder(store.scratch, made)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
-        tree = tree_of_folder(store.scratch, fresh)
+        if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
+            with replacing(destination) as fresh:
+                shutil.copytree(made, fresh, dirs_exist_ok=True)
     return Frozen(candidate.pr, spec.id, tree, destination)
 
 

@@ -18,11 +18,15 @@ class Environments:
         self._root, self._logs = root, logs
         self._built: dict[str, LayeredEnvironment] = {}
         self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
 
     def build(self, choice: EnvironmentChoice) -> LayeredEnvironment:
         """The environment of ``choice``. Raises :class:`smith.environment.layers.EnvironmentFailed`."""
         key = choice.model_dump_json()
         with self._lock:
+            own = self._locks.setdefault(key, threading.Lock())
+        # One lock each: who needs another environment does not wait while this one is installed.
+        with own:
             if key not in self._built:
                 self._built[key] = build(choice, self._root, log=self._logs / f"environment-{choice.name}.log")
             return self._built[key]

@@ -112,3 +112,16 @@ class Receipt(Document):
     smith: str = ""
     """Version of smith."""
     seconds: float = 0.0
+
+    def agrees_with(self, other: Receipt) -> bool:
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""
+        return all(
+            (
+                (self.task, self.tree, self.device, self.verdict)
+                == (other.task, other.tree, other.device, other.verdict),
+                [r.code for r in self.reasons] == [r.code for r in other.reasons],
+                (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
+                (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
+                self.repeats <= other.repeats,
+            )
+        )
