@@ -118,7 +118,7 @@ class Selection(Document):
     """Timing workloads, files below ``tests/workloads/``."""
     id_timeout_s: float = Field(default=60.0, gt=0)
     """Limit of one test id."""
-    budget_s: float = Field(default=45.0, gt=0)
+    budget_s: float = Field(default=30.0, gt=0)
     """Time that one pass of the reference over one file may take; later ids are left out. A guard has a quarter."""
-    max_ids: int = Field(default=16, gt=0)
+    max_ids: int = Field(default=12, gt=0)
     """At most so many ids of one file; of a guard a quarter."""

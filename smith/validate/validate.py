@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -21,7 +21,7 @@ from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
 from smith.validate.select import CollectedId, choose
 
-ALONE_LIMIT = 6
+ALONE_LIMIT = 3
 """How many fail-to-pass ids are also run alone: each pays for importing the repository once more."""
 
 _FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
@@ -147,7 +147,8 @@ class Validation:
         # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
         second = self._arm("nop", 1, environment, [i for i in chosen if _ran(first[i])], found)
         found.fail_to_pass = [i for i in passing if second[i].outcome in _FAILING and self._may_count(i)]
-        found.pass_to_pass = [i for i in passing if second[i].outcome is Outcome.PASSED]
+        guards = [i for i in passing if second[i].outcome is Outcome.PASSED]
+        found.pass_to_pass = affordable(guards, {i: first[i].seconds for i in guards}, budget / 2)
         inverted = [
             i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
         ]
@@ -306,7 +307,7 @@ class Validation:
         return found.end(
             Verdict.INVALID,
             ReasonCode.NO_FAIL_TO_PASS,
-            f"all {len(found.pass_to_pass)} tests that pass on the reference pass on the base too",
+            "every test that passes on the reference passes on the base too",
         )
 
     def _judge_tests(self, found: Findings) -> Findings:
@@ -343,6 +344,21 @@ class Validation:
                 )
             return found.end(Verdict.INVALID, ReasonCode.NO_SPEEDUP, figures)
         return found.end(Verdict.VALID)
+
+
+def affordable(ids: Sequence[str], seconds: Mapping[str, float], budget_s: float, *, at_least: int = 3) -> list[str]:
+    """The cheapest of ``ids`` that together take at most ``budget_s`` (but ``at_least`` so many), in their order.
+
+    Every pass-to-pass id is run again in each repeat and in each grade, so what they cost together is bounded.
+    """
+    kept: set[str] = set()
+    spent = 0.0
+    for test_id in sorted(ids, key=lambda i: seconds[i]):
+        spent += seconds[test_id]
+        if spent > budget_s and len(kept) >= at_least:
+            break
+        kept.add(test_id)
+    return [i for i in ids if i in kept]
 
 
 def _ran(result: TestResult) -> bool:

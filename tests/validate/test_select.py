@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smith.validate.select import CollectedId, choose
+from smith.validate.validate import affordable
 
 ITEMS = st.lists(
     st.builds(
@@ -48,3 +49,14 @@ def test_changed_functions_come_before_the_rest() -> None:
     items = [CollectedId(f"t.py::{name}[{n}]", f"t.py::{name}", n) for name in ("old", "changed") for n in range(9)]
     chosen = choose(items, new=(), changed={"t.py::changed"}, limit=9)
     assert {c.function for c in chosen} == {"t.py::changed"}
+
+
+@given(st.lists(st.floats(0, 50), max_size=20), st.floats(0, 100))
+def test_guards_fit_their_budget_unless_there_would_be_too_few(seconds: list[float], budget: float) -> None:
+    ids = [f"t.py::t{n}" for n in range(len(seconds))]
+    cost = dict(zip(ids, seconds, strict=True))
+    kept = affordable(ids, cost, budget)
+    assert kept == [i for i in ids if i in set(kept)]
+    assert len(kept) >= min(3, len(ids))
+    assert sum(cost[i] for i in kept) <= budget or len(kept) == 3
+    assert max((cost[i] for i in kept), default=0) <= min((cost[i] for i in ids if i not in kept), default=1e9)
