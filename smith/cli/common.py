@@ -90,12 +90,17 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[str | No
         yield step
 
 
-def choose_tasks(found: Store, tasks: tuple[str, ...], panel: str | None) -> list[str]:
-    """The task ids meant by arguments or by ``--panel``. Raises :class:`BadInput` where neither or both are given."""
-    if bool(tasks) == bool(panel):
-        raise BadInput("give tasks, or a panel with --panel", hint="e.g. smith validate --panel sample")
-    if panel is None:
-        return list(dict.fromkeys(tasks))
-    from smith.freeze.panels import load_panel
+def choose_tasks(found: Store, tasks: tuple[str, ...], panel: str | None, everything: bool) -> list[str]:
+    """The task ids meant by arguments, by ``--panel`` or by ``--all``. Raises :class:`BadInput` unless it is one."""
+    if bool(tasks) + bool(panel) + everything != 1:
+        raise BadInput("give tasks, a panel with --panel, or --all", hint="e.g. smith validate --all")
+    if panel is not None:
+        from smith.freeze.panels import load_panel
 
-    return [t.id for t in load_panel(found.layout, panel).tasks]
+        return [t.id for t in load_panel(found.layout, panel).tasks]
+    if everything:
+        ids = found.ids()
+        if not ids:
+            raise BadInput(f"no task in {found.layout.tasks}", hint="make one with: smith freeze")
+        return ids
+    return list(dict.fromkeys(tasks))

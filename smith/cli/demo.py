@@ -158,7 +158,7 @@ def _next_steps(directory: Path) -> None:
         "smith init ../kernels && cd ../kernels",
         "smith mine linkedin/Liger-Kernel --language triton --kind fix --out fixes.jsonl",
         "smith freeze --candidates fixes.jsonl --limit 3",
-        "smith validate TASK ... && smith panel new first TASK ... && smith eval first --agent oracle",
+        "smith validate --all && smith panel new first --valid && smith eval first --agent oracle",
     ):
         screen.print(Text(f"  {line}"), soft_wrap=True)
     screen.print(

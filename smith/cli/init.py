@@ -19,8 +19,8 @@ _FILES = {
         "receipts of what was measured.\n\n"
         "    smith mine owner/name --out candidates.jsonl\n"
         "    smith freeze --candidates candidates.jsonl --limit 5\n"
-        "    smith validate $(ls tasks | grep -v receipts)\n"
-        "    smith panel new first TASK...\n"
+        "    smith validate --all\n"
+        "    smith panel new first --valid\n"
         "    smith eval first --agent oracle\n\n"
         "What an upstream needs to be built and tested goes into `recipes/<owner>__<name>.toml`.\n"
     ),

@@ -35,6 +35,7 @@ from smith.validate.validate import Step, Validation, refused
 @click.command("validate")
 @click.argument("tasks", nargs=-1)
 @click.option("--panel", help="All tasks of this panel.")
+@click.option("--all", "everything", is_flag=True, help="All tasks of the data repository.")
 @device_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
@@ -45,6 +46,7 @@ def command(
     ctx: click.Context,
     tasks: tuple[str, ...],
     panel: str | None,
+    everything: bool,
     device: str,
     repeats: int,
     jobs: int,
@@ -57,7 +59,7 @@ def command(
     not valid.
     """
     found = store(ctx)
-    ids = choose_tasks(found, tasks, panel)
+    ids = choose_tasks(found, tasks, panel, everything)
     receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})

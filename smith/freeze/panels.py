@@ -47,6 +47,18 @@ def receipts_of(layout: Layout, task_id: str, tree: str) -> list[StoredReceipt]:
     return found
 
 
+def valid_tasks(store: Store) -> list[str]:
+    """Every task with a valid receipt for the tree that it has now. Raises :class:`BadInput` where there is none."""
+    found = []
+    for task_id in store.ids():
+        receipts = receipts_of(store.layout, task_id, store.load(task_id).tree)
+        if any(r.receipt.verdict is Verdict.VALID for r in receipts):
+            found.append(task_id)
+    if not found:
+        raise BadInput("no task has a valid receipt", hint="smith validate --all")
+    return found
+
+
 def make_panel(store: Store, name: str, tasks: list[str], description: str = "") -> Panel:
     """Pin tasks by their trees and their valid receipts.
 
