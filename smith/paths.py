@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -116,11 +115,6 @@ def require_root(start: Path) -> Layout:
     if root is None:
         raise BadInput(f"no {MARKER} in {start} or above it", hint="make a data repository with: smith init DIR")
     return Layout(root)
-
-
-def slug(text: str) -> str:
-    """Lower case, with everything that is not a letter, digit, dot, dash or underscore made a dash."""
-    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.") or "x"
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:

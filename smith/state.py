@@ -60,7 +60,9 @@ def open_state(path: Path) -> Iterator[sqlite_utils.Database]:
         _migrate(db, path)
         yield db
     except sqlite3.OperationalError as error:
-        raise Unavailable(f"{path}: {error}", hint="is the disk full?") from error
+        full = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
+        hint = "is the disk full?" if full else "move it aside and start again: evidence does not lie there"
+        raise Unavailable(f"{path}: {error}", hint=hint) from error
     except sqlite3.DatabaseError as error:
         raise BadInput(f"{path} is no state database: {error}", hint="move it aside and start again") from error
     finally:

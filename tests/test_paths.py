@@ -22,7 +22,6 @@ from smith.paths import (
     remove_tree,
     replacing,
     require_root,
-    slug,
     write_atomically,
 )
 
@@ -73,21 +72,6 @@ def test_layout_stays_inside_the_root() -> None:
     )
     assert layout.mirror("github.com", "o", "n") == Path("/data/.smith/mirrors/github.com/o/n.git")
     assert layout.state.is_relative_to(layout.volatile)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ROCm/aiter", "rocm-aiter"),
-        ("../..", "x"),
-        ("", "x"),
-        ("..a", "a"),
-        ("Käse 1", "k-se-1"),
-        ("a_b.c-d", "a_b.c-d"),
-    ],
-)
-def test_slug(text: str, expected: str) -> None:
-    assert slug(text) == expected
 
 
 def test_write_atomically(tmp_path: Path) -> None:

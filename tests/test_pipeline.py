@@ -225,6 +225,36 @@ def test_a_patch_that_cannot_be_used_is_a_verdict(
     assert not (world.layout.root.parent / "outside.py").exists()
 
 
+def spoiled(world: Store, tmp_path: Path, line: str) -> str:
+    """A patch for the performance task that does ``line`` first at the timed sizes, which no test uses."""
+    folder = tmp_path / "fast"
+    base = world.load(FAST).spec.source.tree
+    materialise(world.scratch, base, folder)
+    source = next(folder.rglob("int8_matvec.c"))
+    text = source.read_text()
+    body = text.index("{", text.index("int8_matvec("))
+    source.write_text(f"{text[: body + 1]}\n    if (cols > 500) {line};\n{text[body + 1 :]}")
+    patch = tmp_path / f"{FAST}.patch"
+    patch.write_bytes(diff(world.scratch, base, snapshot(world.scratch, folder, base=base)))
+    return str(patch)
+
+
+def test_a_kernel_that_is_wrong_only_at_the_timed_sizes_earns_nothing(world: Store, panel: str, tmp_path: Path) -> None:
+    said = smith(world, "grade", FAST, spoiled(world, tmp_path, "return"), "--json")
+    assert said["verdict"] == "failed"
+    assert said["reasons"][0].startswith("workload_failed")
+    assert "wrong result" in said["reasons"][0]
+    assert said["speedup"] is None
+
+
+def test_a_kernel_that_crashes_when_timed_is_a_result_and_ends_no_run(world: Store, panel: str, tmp_path: Path) -> None:
+    spoiled(world, tmp_path, "__builtin_trap()")
+    said = smith(world, "eval", panel, "--agent", "patch", "--patches", str(tmp_path), "--json")
+    verdicts = {a["task"]: (a["verdict"], a["reasons"][0].split(":")[0]) for a in said["attempts"]}
+    assert verdicts[FAST] == ("failed", "workload_failed")
+    assert said["complete"]
+
+
 def test_the_agent_patch_hands_in_patches_made_elsewhere(world: Store, panel: str, tmp_path: Path) -> None:
     (tmp_path / f"{ODD}.patch").write_bytes(world.load(ODD).reference)
     (tmp_path / f"{TRITON}.patch").write_bytes(b"rubbish")
@@ -299,13 +329,18 @@ def test_a_run_has_one_worker_at_a_time(world: Store, panel: str) -> None:
         (["schema", "nothing"], "nothing"),
         (["mine", "smith:sample", "--kind", "miracle"], "miracle"),
         (["nonsense"], "nonsense"),
+        (["validate", ODD, "--device", "cpu:"], "cpu:"),
+        (["validate", ODD, "--device", "interpreter:gfx1"], "gfx1"),
+        (["panel", "new", "twice"], "--valid"),
+        (["task", "show", "x" * 300], "no task id"),
+        (["eval", "small", "--agent", "nop", "--budget-usd", "nan"], "nan"),
+        (["eval", "small", "--agent", "nop", "--sandbox", "docker"], "docker"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(world: Store, panel: str, args: list[str], words: str) -> None:
     said = smith(world, *args, check=2)
     assert words in said
-    lines = [line for line in said.splitlines() if line.startswith("smith: ")]
-    assert len(lines) == 1 or "Usage:" in said
+    assert len([line for line in said.splitlines() if line.strip()]) == 1, said
 
 
 def test_outside_a_data_repository_it_says_how_to_make_one(tmp_path: Path) -> None:
@@ -330,6 +365,23 @@ def test_a_panel_whose_task_has_changed_is_refused(copy: Store) -> None:
     assert not list(copy.layout.runs.glob("*-nop*")) or all(
         RunConfig.load(p / "run.json") for p in copy.layout.runs.glob("*-nop*")
     )
+
+
+def test_a_receipt_of_another_tree_is_no_receipt(copy: Store) -> None:
+    before = copy.load(ODD).tree
+    (copy.layout.task(ODD) / "instruction.md").write_text("Another task.\n")
+    receipts = copy.layout.tasks / "receipts" / ODD
+    shutil.copytree(receipts / before, receipts / copy.load(ODD).tree)
+    assert "speaks of" in smith(copy, "panel", "new", "forged", ODD, check=2)
+
+
+def test_evidence_of_another_attempt_does_not_count(copy: Store) -> None:
+    said = smith(copy, "eval", "small", "--agent", "nop", "--json")
+    folder = copy.layout.run(said["run"]) / "attempts"
+    (folder / ODD / "001/submission.patch").write_bytes(b"x")
+    record = folder / FAST / "001/attempt.json"
+    record.write_text(record.read_text().replace('"attempt": 1', '"attempt": 7'))
+    assert smith(copy, "report", said["run"], "--json")["scores"]["missing"] == 2
 
 
 def test_a_panel_whose_receipt_was_edited_is_refused(copy: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -50,6 +51,7 @@ def command(
     options = {"patches": str(patches.absolute())} if patches is not None else {}
     if patches is not None and agent != "patch":
         raise BadInput(f"--patches is for the agent 'patch', not for {agent!r}")
+    sandboxes.make(sandbox)  # what cannot work is said before anything is written
     config = start_run(
         found,
         load_panel(found.layout, panel),
@@ -60,11 +62,17 @@ def command(
         jobs=jobs,
         device=device,
         sandbox=sandbox,
-        budget_micro_usd=None if budget_usd is None else int(budget_usd * 1e6),
+        budget_micro_usd=None if budget_usd is None else _micro(budget_usd),
         timeout_s=None,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)
+
+
+def _micro(usd: float) -> int:
+    if not math.isfinite(usd):
+        raise BadInput(f"--budget-usd {usd}: not an amount of money")
+    return int(usd * 1e6)
 
 
 def work_on(found: Store, config: RunConfig) -> RunReport:

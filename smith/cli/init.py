@@ -12,7 +12,9 @@ from smith.git.repository import clean_environment
 from smith.paths import MARKER, write_atomically
 
 _FILES = {
-    ".gitignore": ".smith/\n__pycache__/\n",
+    ".gitignore": ".smith/\n",
+    # A task is identified by its bytes: no checkout may change a line ending in it.
+    ".gitattributes": "tasks/** -text -filter -ident\npanels/** -text\n",
     "README.md": (
         "# Kernel tasks\n\n"
         "A data repository of smith: tasks frozen from merged kernel pull requests, panels that pin them, and\n"

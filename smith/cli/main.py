@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -76,16 +78,19 @@ def cli(ctx: click.Context, directory: Path | None) -> None:
 
 def main() -> None:
     """Run the command line; every error becomes one line and the right exit status."""
+    os.environ.pop("GIT_PYTHON_GIT_EXECUTABLE", None)  # GitPython would refuse to be imported
     try:
         status = cli.main(standalone_mode=False)
         code = status if isinstance(status, int) else 0
+        sys.stdout.flush()
     except click.exceptions.Exit as error:
         code = error.exit_code
     except click.Abort:
         click.echo("smith: interrupted; state is kept", err=True)
         code = EXIT_INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        name = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "smith"
+        click.echo(f"smith: {' '.join(error.format_message().split())} (see: {name} --help)", err=True)
         code = EXIT_BAD_INPUT
     except KeyboardInterrupt:
         click.echo("smith: interrupted; state is kept", err=True)
@@ -100,6 +105,9 @@ def main() -> None:
         if code == EXIT_DEFECT:
             click.echo(f"smith: details in {_log(error)}", err=True)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            click.echo(f"smith: cannot write: {error.strerror}", err=True)
+            os._exit(EXIT_BAD_INPUT)  # what is still in a buffer cannot be written either
         click.echo(f"smith: defect: {type(error).__name__}: {error}", err=True)
         click.echo(f"smith: details in {_log(error)}; please report it", err=True)
         code = EXIT_DEFECT
@@ -110,8 +118,9 @@ def _leave(code: int) -> None:
     """End the process; after an error or an interrupt without waiting for threads, and with every child ended."""
     from smith import process
 
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     if threading.active_count() > 1:
         process.kill_all()
         os._exit(code)
@@ -122,7 +131,10 @@ def _log(error: BaseException) -> str:
     """Write the traceback to a log, below the data repository where there is one, and return its path."""
     from smith.paths import Layout, find_root
 
-    root = find_root(Path.cwd())
+    try:
+        root = find_root(Path.cwd())
+    except OSError:
+        root = None  # the working directory is gone
     folder = Layout(root).logs if root else Path(os.environ.get("TMPDIR", "/tmp")) / "smith-logs"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,8 @@ def command(
         for line in explain(upstream.repository, repo=upstream.repo, url=upstream.url, number=explained, branch=branch):
             click.echo(line)
         return
+    if upstream.repository.text("rev-parse", "--is-shallow-repository") == "true":
+        raise BadInput(f"{repo} is a shallow clone: its history is cut off", hint="git fetch --unshallow")
     with progress(f"mining {upstream.repo}", None) as step:
         found = mine(
             upstream.repository,
@@ -83,7 +85,11 @@ def command(
         )
     if out is not None:
         lines = b"".join(c.model_dump_json().encode() + b"\n" for c in found.candidates)
-        write_atomically(out, lines)
+        if out.exists() and not out.is_file():
+            with out.open("wb") as stream:  # a pipe or a device is written to, never replaced
+                stream.write(lines)
+        else:
+            write_atomically(out, lines)
     if as_json:
         print_json(_document(found, rejects))
     else:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from smith.cli.common import json_option, print_json, screen, store
 from smith.errors import EXIT_NO, BadInput
-from smith.freeze.panels import check_panel, load_panel, make_panel, valid_tasks
+from smith.freeze.panels import check_name, check_panel, load_panel, make_panel, valid_tasks
 
 
 @click.group("panel")
@@ -23,23 +23,24 @@ def command() -> None:
 @click.option("--replace", is_flag=True, help="Replace a panel of this name.")
 @json_option
 @click.pass_context
-def new(ctx: click.Context, name: str, tasks: tuple[str, ...], description: str, replace: bool, as_json: bool) -> None:
+def new(
+    ctx: click.Context,
+    name: str,
+    tasks: tuple[str, ...],
+    valid: bool,
+    description: str,
+    replace: bool,
+    as_json: bool,
+) -> None:
     """Pin TASKS, each with its valid receipts, as the panel NAME."""
     found = store(ctx)
     if bool(tasks) == valid:
         raise BadInput("give tasks, or --valid for every task that has a valid receipt")
+    check_name(name)
     path = found.layout.panel(name)
     if path.exists() and not replace:
         raise BadInput(f"{path} exists", hint="--replace, or another name")
-    from pydantic import TypeAdapter, ValidationError
-
-    from smith.records.base import Name
-
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError as error:
-        raise BadInput(f"{name!r} is no name for a panel", hint="letters, digits, dots, dashes, underscores") from error
-    panel = make_panel(found, name, list(tasks) or valid_tasks(found), description)
+    panel = make_panel(found, name, list(dict.fromkeys(tasks)) or valid_tasks(found), description)
     panel.save(path)
     if as_json:
         print_json(panel.model_dump(mode="json"))

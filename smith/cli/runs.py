@@ -5,36 +5,29 @@ from __future__ import annotations
 import click
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from smith.cli.common import json_option, layout, print_json, screen
-from smith.evaluate.run import load_run, run_ids
-from smith.report.run_report import make_report, percent
+from smith.errors import RecordError
+from smith.evaluate.run import load_run, progress_of, run_ids
+from smith.report.run_report import RunReport, make_report, percent
 
 
 @click.command("runs")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """List runs, oldest first."""
+    """List runs, oldest first. A run whose record is broken is listed as such."""
     found = layout(ctx)
-    reports = [make_report(found, load_run(found, run)) for run in run_ids(found)]
+    reports: dict[str, RunReport | str] = {}
+    for run in run_ids(found):
+        try:
+            reports[run] = make_report(found, load_run(found, run))
+        except RecordError as error:
+            reports[run] = str(error)
+    running = progress_of(found)
     if as_json:
-        print_json(
-            {
-                "runs": [
-                    {
-                        "run": r.run,
-                        "panel": r.panel,
-                        "agent": r.agent,
-                        "model": r.model,
-                        "complete": r.complete,
-                        "solved": r.scores.solved.count,
-                        "attempts": r.scores.solved.total,
-                    }
-                    for r in reports
-                ]
-            }
-        )
+        print_json({"runs": [_line(run, report, running.get(run, 0)) for run, report in reports.items()]})
         return
     if not reports:
         click.echo("no runs yet; start one with: smith eval PANEL --agent oracle")
@@ -42,6 +35,25 @@ def command(ctx: click.Context, as_json: bool) -> None:
     shown = Table(box=box.SIMPLE_HEAD)
     for name in ("run", "agent", "state", "solved"):
         shown.add_column(name, overflow="fold")
-    for r in reports:
-        shown.add_row(r.run, r.agent, "done" if r.complete else "unfinished", percent(r.scores.solved))
+    for run, report in reports.items():
+        if isinstance(report, str):
+            shown.add_row(run, "-", Text("broken", style="red"), Text(report))
+        else:
+            busy = f"{running[run]} under way" if running.get(run) else "unfinished"
+            shown.add_row(run, report.agent, "done" if report.complete else busy, percent(report.scores.solved))
     screen.print(shown)
+
+
+def _line(run: str, report: RunReport | str, running: int) -> dict[str, object]:
+    if isinstance(report, str):
+        return {"run": run, "error": report}
+    return {
+        "run": run,
+        "panel": report.panel,
+        "agent": report.agent,
+        "model": report.model,
+        "complete": report.complete,
+        "running": running,
+        "solved": report.scores.solved.count,
+        "attempts": report.scores.solved.total,
+    }

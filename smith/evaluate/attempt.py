@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from smith.errors import RecordError
 from smith.evaluate.agents import Agent, Workspace
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt
@@ -18,8 +19,9 @@ from smith.grade.grader import grade
 from smith.grade.trial import Bench
 from smith.harness.place import Place
 from smith.paths import write_atomically
-from smith.records.attempt import Attempt, RunConfig
-from smith.records.grade import Grade
+from smith.records.attempt import Attempt, Ended, RunConfig
+from smith.records.base import Reason
+from smith.records.grade import Count, Grade, GradeVerdict
 
 ATTEMPT, GRADE, PATCH = "attempt.json", "grade.json", "submission.patch"
 
@@ -34,14 +36,18 @@ class Job:
     folder: Path
 
 
-def finished(folder: Path) -> tuple[Attempt, Grade] | None:
-    """The evidence of a finished attempt, or None where it is missing or incomplete."""
-    if not (folder / ATTEMPT).is_file() or not (folder / GRADE).is_file():
+def finished(folder: Path, run: str, task: str, tree: str, number: int) -> tuple[Attempt, Grade] | None:
+    """The evidence of a finished attempt; None where it is missing, incomplete, broken or of something else."""
+    try:
+        attempt, graded = Attempt.load(folder / ATTEMPT), Grade.load(folder / GRADE)
+        patch = hashlib.sha256((folder / PATCH).read_bytes()).hexdigest()
+    except (RecordError, OSError):
         return None
-    found = Grade.load(folder / GRADE)
-    if any(reason.code == "unfinished" for reason in found.reasons):
+    right = (attempt.run, attempt.task, attempt.tree, attempt.attempt) == (run, task, tree, number)
+    same = (graded.task, graded.tree) == (task, tree) and attempt.patch_sha256 == graded.patch_sha256 == patch
+    if not right or not same or any(reason.code == "unfinished" for reason in graded.reasons):
         return None
-    return Attempt.load(folder / ATTEMPT), found
+    return attempt, graded
 
 
 def set_aside(folder: Path) -> None:
@@ -58,6 +64,42 @@ def take_patch(store: Store, bundle: Bundle, folder: Path) -> bytes:
     """What changed in a workspace, against the frozen source, whatever was done with git in there."""
     base = bundle.spec.source.tree
     return diff(store.scratch, base, snapshot(store.scratch, folder, base=base))
+
+
+def infra(config: RunConfig, job: Job, bench: Bench, why: str) -> tuple[Attempt, Grade]:
+    """The evidence of an attempt that could not be made or graded through no fault of the agent's."""
+    receipt = job.receipt.receipt
+    if not (job.folder / PATCH).is_file():
+        write_atomically(job.folder / PATCH, b"")
+    patch = (job.folder / PATCH).read_bytes()
+    digest = hashlib.sha256(patch).hexdigest()
+    attempt = Attempt(
+        run=config.run,
+        task=job.bundle.id,
+        tree=job.bundle.tree,
+        attempt=job.number,
+        ended=Ended.SANDBOX_FAULT,
+        detail=why,
+        patch_sha256=digest,
+        patch_bytes=len(patch),
+        seconds=0.0,
+    )
+    attempt.save(job.folder / ATTEMPT)
+    graded = Grade(
+        task=job.bundle.id,
+        tree=job.bundle.tree,
+        device=receipt.device,
+        verdict=GradeVerdict.INFRA,
+        reasons=(Reason(code="infra", detail=why),),
+        fail_to_pass=Count(passed=0, total=len(receipt.fail_to_pass)),
+        pass_to_pass=Count(passed=0, total=len(receipt.pass_to_pass)),
+        speedup_reason="infra",
+        patch_sha256=digest,
+        receipt=job.receipt.blob,
+        sandbox=bench.sandbox.name,
+    )
+    graded.save(job.folder / GRADE)
+    return attempt, graded
 
 
 def run_attempt(

@@ -11,9 +11,9 @@ from pathlib import Path
 import sqlite_utils
 
 from smith import __version__
-from smith.errors import BadInput, UnknownTask
+from smith.errors import RecordError, SmithError, UnknownTask
 from smith.evaluate.agents import make_agent
-from smith.evaluate.attempt import Job, finished, run_attempt
+from smith.evaluate.attempt import Job, finished, infra, run_attempt
 from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
 from smith.grade.environments import Environments
@@ -64,9 +64,9 @@ def start_run(
     now = datetime.now(UTC)
     base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
     run_id, number = base, 1
-    while store.layout.run(run_id).exists():
+    while not _claim(store.layout.run(run_id)):
         number += 1
-        run_id = f"{base}-{number}"
+        run_id = f"{base}-{number:03d}"
     config = RunConfig(
         run=run_id,
         panel=panel.name,
@@ -87,6 +87,16 @@ def start_run(
     return config
 
 
+def _claim(folder: Path) -> bool:
+    """Make a run's folder; false where another process was first."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
 def load_run(layout: Layout, run_id: str) -> RunConfig:
     """A run's configuration; ``latest`` is the newest. Raises :class:`UnknownTask`."""
     if run_id == "latest":
@@ -95,9 +105,12 @@ def load_run(layout: Layout, run_id: str) -> RunConfig:
             raise UnknownTask("there are no runs yet", hint="smith eval PANEL --agent oracle")
         run_id = names[-1]
     path = layout.run(run_id) / RUN_FILE
-    if "/" in run_id or not path.is_file():
-        raise UnknownTask(f"no run {run_id} in {layout.runs}", hint="see: smith runs")
-    return RunConfig.load(path)
+    if "/" in run_id or len(run_id) > 200 or not path.is_file():
+        raise UnknownTask(f"no run {run_id[:80]} in {layout.runs}", hint="see: smith runs")
+    config = RunConfig.load(path)
+    if config.run != run_id:
+        raise RecordError(f"{path}: run is {config.run}, but the folder is {run_id}")
+    return config
 
 
 def run_ids(layout: Layout) -> list[str]:
@@ -117,7 +130,7 @@ def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
     found = []
     for task in config.tasks:
         for number in range(1, config.attempts + 1):
-            done = finished(attempt_folder(layout, config.run, task.id, number))
+            done = finished(attempt_folder(layout, config.run, task.id, number), config.run, task.id, task.tree, number)
             found.append(AttemptState(task.id, number, *(done or (None, None))))
     return found
 
@@ -141,7 +154,11 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> li
             with lock:
                 _mark(db, config, job, state="running")
             bench = Bench(store, sandbox, job.receipt.receipt.device)
-            return run_attempt(config, job, agent, bench, environments, lambda text: None)
+            try:
+                return run_attempt(config, job, agent, bench, environments, lambda text: None)
+            except SmithError as error:
+                # One attempt's fault is no other's: it is written down, shown, and done again by a resume.
+                return infra(config, job, bench, str(error))
 
         for _, (attempt, graded) in each(work, jobs, config.jobs):
             with lock:
@@ -154,6 +171,15 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> li
         return found
 
 
+def progress_of(layout: Layout) -> dict[str, int]:
+    """How many attempts of each run are under way, by ``state.db``; a killed run's count stays until it is resumed."""
+    if not layout.state.is_file():
+        return {}
+    with open_state(layout.state) as db:
+        rows = db.conn.execute("SELECT run, count(*) FROM attempts WHERE state='running' GROUP BY run").fetchall()
+    return {str(run): int(count) for run, count in rows}
+
+
 def _open_jobs(store: Store, config: RunConfig) -> Iterable[Job]:
     for task in config.tasks:
         receipt = pinned_receipt(store, task, config.device)
@@ -161,7 +187,7 @@ def _open_jobs(store: Store, config: RunConfig) -> Iterable[Job]:
         store.require_sources(bundle)
         for number in range(1, config.attempts + 1):
             folder = attempt_folder(store.layout, config.run, task.id, number)
-            done = finished(folder)
+            done = finished(folder, config.run, task.id, task.tree, number)
             if done is None or done[1].verdict is GradeVerdict.INFRA:
                 yield Job(bundle, receipt, number, folder)
 
@@ -206,9 +232,3 @@ def _record(db: sqlite_utils.Database, config: RunConfig, attempt: Attempt, grad
                 attempt.attempt,
             ],
         )
-
-
-def refuse_changed(config: RunConfig, panel: Panel) -> None:
-    """Raise :class:`BadInput` where a panel is no longer the one that the run was started with."""
-    if config.tasks != panel.tasks:
-        raise BadInput(f"the panel {panel.name} has changed since the run started", hint="start a new run")

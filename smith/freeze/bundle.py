@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -12,9 +13,9 @@ from smith.git.objects import shown
 from smith.git.repository import Repository
 from smith.git.sources import has, keep, scratch
 from smith.git.trees import list_tree, tree_of_folder, write_tree
-from smith.paths import Layout, recover
+from smith.paths import Layout, recover, write_atomically
 from smith.records.recipe import Recipe
-from smith.records.task import Selection, SmithMetadata, TaskFile
+from smith.records.task import Selection, SmithMetadata, Source, TaskFile
 
 TASK_FILE = "task.toml"
 INSTRUCTION = "instruction.md"
@@ -23,6 +24,9 @@ SOLVE = PurePosixPath("solution/solve.sh")
 RECIPE = PurePosixPath("environment/recipe.toml")
 SELECTION = PurePosixPath("tests/selection.json")
 TEST_SCRIPT = PurePosixPath("tests/test.sh")
+
+
+_TASK_ID = re.compile(r"[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+)?")
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ class Store:
 
         Raises :class:`UnknownTask` where there is none, :class:`RecordError` naming file and key where it is broken.
         """
+        if not _TASK_ID.fullmatch(task_id) or len(task_id) > 200:
+            raise UnknownTask(f"{task_id[:80]!r} is no task id", hint="owner__repo-number, as in tasks/")
         path = self.layout.task(task_id)
-        if "/" in task_id or task_id.startswith("."):
-            raise UnknownTask(f"{task_id!r} is no task id", hint="owner__repo-number, as in tasks/")
         recover(path)
         if not (path / TASK_FILE).is_file():
             raise UnknownTask(f"no task {task_id} in {self.layout.tasks}", hint="make it with: smith freeze")
@@ -105,6 +109,27 @@ class Store:
                 raise RecordError(f"{path / 'tests' / 'workloads' / workload}: is missing")
         return bundle
 
+    def remember(self, repo: str, url: str) -> str:
+        """The public address of an upstream. That of a local clone is kept outside the bundle: no path of a machine may
+        be part of a bundle's identity."""
+        if not url.startswith("file://"):
+            return url
+        write_atomically(self._note(repo), url.encode())
+        return f"local:{repo}"
+
+    def _note(self, repo: str) -> Path:
+        return self.layout.volatile / "upstreams" / repo.lower().replace("/", "__")
+
+    def _location(self, source: Source) -> str:
+        if not source.url.startswith("local:"):
+            return source.url
+        if not self._note(source.repo).is_file():
+            raise BadInput(
+                f"the source of {source.repo}#{source.pr} is not here, and it was frozen from somebody's local clone",
+                hint="smith pull, or freeze it from a clone of yours",
+            )
+        return self._note(source.repo).read_text()
+
     def require_sources(self, bundle: Bundle) -> None:
         """See that the frozen source and the hidden tests are here; where they are not, bring them from upstream.
 
@@ -114,9 +139,10 @@ class Store:
         source, selection = bundle.spec.source, bundle.selection
         if has(self.data, source.tree) and has(self.data, selection.tree):
             return
-        upstream = open_upstream(source.url, self.layout.mirrors, name=source.repo, refresh=False)
+        url = self._location(source)
+        upstream = open_upstream(url, self.layout.mirrors, name=source.repo, refresh=False)
         if not upstream.repository.has(source.merged):
-            upstream = open_upstream(source.url, self.layout.mirrors, name=source.repo)
+            upstream = open_upstream(url, self.layout.mirrors, name=source.repo)
         for commit in (source.base, source.merged):
             if not upstream.repository.has(commit):
                 raise BadInput(f"{bundle.id}: {source.url} no longer has the commit {commit}", hint="try: smith pull")

@@ -12,7 +12,7 @@ import tomlkit
 
 from smith import sample
 from smith.environment.recipes import find_recipe, load_recipe
-from smith.errors import PatchError
+from smith.errors import PatchError, RecordError
 from smith.freeze import bundle as layout_of
 from smith.freeze.bundle import Store
 from smith.freeze.environment import dockerfile
@@ -32,9 +32,9 @@ from smith.git.patches import apply, diff
 from smith.git.repository import Repository
 from smith.git.sources import keep, scratch
 from smith.git.trees import list_tree, read_blobs, tree_of_folder
-from smith.paths import recover, replacing
+from smith.paths import locked, recover, replacing
 from smith.records.base import Reason
-from smith.records.candidate import REFERENCE_ROLES, Candidate, Kind
+from smith.records.candidate import REFERENCE_ROLES, Candidate, ChangedFile, Kind
 from smith.records.recipe import Recipe
 from smith.records.task import Excluded, Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
 
@@ -123,7 +123,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         devices=devices,
         source=Source(
             repo=candidate.repo,
-            url=candidate.url,
+            url=store.remember(candidate.repo, candidate.url),
             pr=candidate.pr,
             base=candidate.base,
             base_tree=base,
@@ -152,11 +152,14 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         changed_tests=changed_tests(repo, base, merged, files),
         workloads=tuple(workloads),
     )
-    overlay = _read(repo, merged, [f.path for f in candidate.files if hidden.hides(f.path)])
+    overlay = diff(repo, base, merged, sorted({p for f in candidate.files for p in _paths(f) if hidden.hides(p)}))
     instruction = render(candidate, spec.editable, devices=devices, override=store.layout.prompts)
     destination = store.layout.task(spec.id)
-    recover(destination)
-    with tempfile.TemporaryDirectory(prefix="smith-freeze-") as aside:
+    with (
+        locked(store.layout.volatile / "locks" / f"{spec.id}.lock"),
+        tempfile.TemporaryDirectory(prefix="smith-freeze-") as aside,
+    ):
+        recover(destination)
         made = Path(aside) / spec.id
         _write(made, spec, selection, recipe, recipe_file, reference, instruction, overlay, workloads)
         tree = tree_of_folder(store.scratch, made)
@@ -212,6 +215,8 @@ def _workloads(recipe: Recipe, recipe_file: Path | None, touched: Iterable[str])
         patterns = [glob_pattern(glob) for glob in workload.paths]
         if any(pattern.fullmatch(path) for pattern in patterns for path in paths):
             file = recipe_file.parent / workload.file
+            if file.name in found:
+                raise RecordError(f"{recipe_file}: two workloads are called {file.name}", hint="rename one")
             found[file.name] = file.read_bytes()
     return found
 
@@ -239,16 +244,8 @@ _LICENSE_MARKS = (
 )
 
 
-def _read(repo: Repository, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
-    """Content of those paths that are files of ``tree``."""
-    wanted = set(paths)
-    oids = {
-        path: e.oid
-        for e in list_tree(repo, tree)
-        if e.kind == "blob" and (path := e.path.decode("utf-8", "surrogateescape")) in wanted
-    }
-    blobs = dict(read_blobs(repo, sorted(set(oids.values()))))
-    return {path: data for path, oid in oids.items() if (data := blobs[oid]) is not None}
+def _paths(file: ChangedFile) -> list[str]:
+    return [file.path, *([file.old_path] if file.old_path else [])]
 
 
 def _write(
@@ -259,7 +256,7 @@ def _write(
     recipe_file: Path | None,
     reference: bytes,
     instruction: str,
-    overlay: dict[str, bytes],
+    overlay: bytes,
     workloads: dict[str, bytes],
 ) -> None:
     """Lay out the bundle's files below ``root``."""
@@ -287,7 +284,7 @@ def _write(
     placed[str(layout_of.RECIPE)] = tomlkit.dumps(
         recipe.model_copy(update={"workloads": ()}).model_dump(mode="json", exclude_none=True)
     ).encode()
-    placed |= {f"tests/overlay/{path}": data for path, data in overlay.items()}
+    placed["tests/overlay.patch"] = overlay
     placed |= {f"tests/workloads/{name}": data for name, data in workloads.items()}
     for name, data in placed.items():
         path = root / name

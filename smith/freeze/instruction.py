@@ -57,6 +57,8 @@ def prompt_template(name: str, override: Path) -> jinja2.Template:
         return environment.from_string(text)
     except jinja2.TemplateSyntaxError as error:
         raise BadInput(f"{own}:{error.lineno}: {error.message}", hint="mend the prompt or remove it") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{own}: {error}", hint="mend the prompt or remove it") from error
 
 
 def _shipped(name: str) -> str:
@@ -118,6 +120,6 @@ def render(candidate: Candidate, editable: tuple[str, ...], *, devices: tuple[st
             perf=candidate.kind is Kind.PERF,
             interpreter="interpreter" in devices,
         )
-    except jinja2.UndefinedError as error:
-        raise BadInput(f"{override / 'instruction.md.j2'}: {error.message}") from error
+    except Exception as error:  # a template is a program of the user's: whatever it raises is theirs to mend
+        raise BadInput(f"{override / 'instruction.md.j2'}: {error}", hint="mend the prompt or remove it") from error
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from smith.errors import BadInput, RecordError, Stale, UnknownTask
 from smith.freeze.bundle import Store
 from smith.paths import Layout
+from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
 from smith.records.receipt import Receipt, Verdict
 
 
+def check_name(name: str) -> None:
+    """Raise :class:`BadInput` where ``name`` is no name for a panel; before any path is made of it."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise BadInput(
+            f"{name[:80]!r} is no name for a panel", hint="letters, digits, dots, dashes, underscores"
+        ) from error
+
+
 def load_panel(layout: Layout, name: str) -> Panel:
     """Read ``panels/<name>.toml``. Raises :class:`UnknownTask`, or :class:`RecordError` where it is broken."""
+    check_name(name)
     path = layout.panel(name)
     if not path.is_file():
         known = sorted(p.stem for p in layout.panels.glob("*.toml")) if layout.panels.is_dir() else []
@@ -42,9 +57,20 @@ def receipts_of(layout: Layout, task_id: str, tree: str) -> list[StoredReceipt]:
     folder = layout.tasks / "receipts" / task_id / tree
     found = []
     for path in sorted(folder.glob("*.json")):
-        data = path.read_bytes()
-        found.append(StoredReceipt(Receipt.loads(data, str(path)), blob_id(data)))
+        found.append(load_receipt(path, task_id, tree))
     return found
+
+
+def load_receipt(path: Path, task_id: str, tree: str) -> StoredReceipt:
+    """A receipt from its file. Raises :class:`RecordError` where it speaks of another task, tree or device."""
+    data = read(path)
+    receipt = Receipt.loads(data, str(path))
+    if (receipt.task, receipt.tree, receipt.device.replace(":", "-")) != (task_id, tree, path.stem):
+        raise RecordError(
+            f"{path}: speaks of {receipt.task}, tree {receipt.tree[:12]}, {receipt.device}",
+            hint="validate the task again",
+        )
+    return StoredReceipt(receipt, blob_id(data))
 
 
 def valid_tasks(store: Store) -> list[str]:
@@ -94,7 +120,21 @@ def check_panel(store: Store, panel: Panel) -> list[str]:
                 faults.append(f"{task.id}: the receipt for {device} is missing")
             elif blob_id(path.read_bytes()) != blob:
                 faults.append(f"{task.id}: the receipt for {device} is not the one that the panel pins")
+            else:
+                faults += _receipt_faults(path, task)
     return faults
+
+
+def _receipt_faults(path: Path, task: PanelTask) -> list[str]:
+    try:
+        receipt = load_receipt(path, task.id, task.tree).receipt
+    except RecordError as error:
+        return [str(error)]
+    return (
+        []
+        if receipt.verdict is Verdict.VALID
+        else [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
+    )
 
 
 def pinned_receipt(store: Store, task: PanelTask, device: str) -> StoredReceipt:
@@ -116,4 +156,4 @@ def pinned_receipt(store: Store, task: PanelTask, device: str) -> StoredReceipt:
     path = store.layout.receipt(task.id, task.tree, name)
     if not path.is_file() or blob_id(path.read_bytes()) != task.receipts[name]:
         raise Stale(f"{task.id}: the receipt for {name} is not the one pinned", hint="make the panel anew")
-    return StoredReceipt(Receipt.load(path), task.receipts[name])
+    return load_receipt(path, task.id, task.tree)

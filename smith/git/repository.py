@@ -6,10 +6,12 @@ fetching, external diff and text conversion programs, localisation: none of thes
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from configparser import Error as ConfigError
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +19,7 @@ from pathlib import Path
 import git as gitpython
 
 from smith import process
-from smith.errors import BadInput, CommandFailed, NotARepository
+from smith.errors import BadInput, CommandFailed, NotARepository, Unavailable
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
@@ -98,6 +100,21 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 _UNREADABLE = (gitpython.InvalidGitRepositoryError, gitpython.NoSuchPathError, ConfigError, ValueError, OSError)
 
 
+_DISK = ("No space left on device", "Disk quota exceeded", "Read-only file system")
+_ENVIRON = threading.Lock()
+
+
+@contextlib.contextmanager
+def _without_git_variables() -> Iterator[None]:
+    """GitPython looks for a repository by the variables of this very process."""
+    with _ENVIRON:
+        held = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("GIT_")}
+        try:
+            yield
+        finally:
+            os.environ.update(held)
+
+
 class Repository:
     """A git directory (bare or not) that is only ever read or written through plumbing.
 
@@ -140,7 +157,10 @@ class Repository:
     @classmethod
     def _opened(cls, path: Path, *, parents: bool) -> Repository:
         # A dollar sign in a path is a dollar sign.
-        with gitpython.Repo(path, search_parent_directories=parents, expand_vars=False) as found:
+        with (
+            _without_git_variables(),
+            gitpython.Repo(path, search_parent_directories=parents, expand_vars=False) as found,
+        ):
             return cls(Path(found.git_dir).resolve())
 
     def with_env(self, extra: Mapping[str, str]) -> Repository:
@@ -172,7 +192,10 @@ class Repository:
         """Standard output of a git call. Raises :class:`CommandFailed`."""
         done = self.run(*args, input=input, timeout_s=timeout_s)
         if not done.ok:
-            raise CommandFailed(["git", *args], done.ending, done.stderr.text)
+            words = done.stderr.text
+            if any(reason in words for reason in _DISK):
+                raise Unavailable(f"{self.git_dir}: {words.strip().splitlines()[-1]}", hint="nothing was changed")
+            raise CommandFailed(["git", *args], done.ending, words)
         return done.stdout.data
 
     def text(self, *args: str, input: bytes | None = None) -> str:

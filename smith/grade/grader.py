@@ -15,7 +15,7 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
-from smith.grade.timing import measure
+from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
@@ -112,7 +112,13 @@ def grade(
             speedup_reason="unchanged",
         )
     step("timing")
-    timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
+    try:
+        timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
+    except CannotTime as error:
+        # What only the baseline fails is no fault of the submission's.
+        kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA
+        reason = Reason(code="workload_failed", detail=str(error))
+        return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if timing.low <= max(1.0, timing.noise_high):
         detail = (
             f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"

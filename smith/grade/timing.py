@@ -6,9 +6,12 @@ import itertools
 import json
 import math
 import os
+import secrets
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
@@ -24,23 +27,37 @@ ROUNDS = 7
 CASE_S = 0.15
 """Seconds for which one case is sampled in one process."""
 PROCESS_S = 120.0
+MAX_BYTES = 4 << 20
 
 METHOD = (
-    f"{ROUNDS} rounds; in each, baseline and candidate in fresh processes, the order alternating; per process and case "
-    f"2 warm-up calls, then samples of fresh inputs for {CASE_S} s, the median taken; ratio of baseline to candidate "
-    "per round; median over rounds with a 95 % bootstrap interval; noise from baselines of neighbouring rounds; caches "
-    "warm, not flushed; clocks not pinned; nothing else of smith running"
+    f"results compared first on fresh inputs; {ROUNDS} rounds; in each, baseline and candidate in fresh processes, the "
+    f"order alternating; per process and case 2 warm-up calls, then samples of fresh inputs for {CASE_S} s, the median "
+    "taken; ratio of baseline to candidate per round; median over rounds with a 95 % bootstrap interval; noise from "
+    "baselines of neighbouring rounds; caches warm, not flushed; clocks not pinned; no build or test of this data "
+    "repository running beside it"
 )
 
 
+RELATIVE = 1e-3
+"""How far results at the timed sizes may lie apart, relative to the value and to the largest one."""
+
+
 class CannotTime(Unavailable):
-    """A workload that does not run on a side, so that there is nothing to compare."""
+    """A workload that does not run on a side, or gives another result there: nothing to compare.
+
+    ``candidate`` says whether the candidate is the one at fault.
+    """
+
+    def __init__(self, message: str, *, candidate: bool) -> None:
+        super().__init__(message)
+        self.candidate = candidate
 
 
 def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: str, candidate: str) -> Timing:
     """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads.
 
-    Raises :class:`CannotTime` where a workload does not run.
+    First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
+    the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
     """
     files = [bundle.path / "tests" / "workloads" / name for name in bundle.selection.workloads]
     with (
@@ -50,18 +67,48 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
     ):
         for side in (first, second):
             if side.build_error:
-                raise CannotTime(f"the tree does not build: {side.build_error}")
+                raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
+
+        def sample(side: Trial, seed: int, seconds: float) -> dict[str, dict[str, Any]]:
+            return {
+                case: figures
+                for file in files
+                for case, figures in _sample(side, file, seed, seconds, candidate=side is second).items()
+            }
+
+        seed = secrets.randbelow(1 << 31)
+        compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
         baselines: list[dict[str, float]] = []
         candidates: list[dict[str, float]] = []
         for turn in range(ROUNDS):
+            seed = secrets.randbelow(1 << 31)
             for side in (first, second) if turn % 2 == 0 else (second, first):
-                (baselines if side is first else candidates).append(_sample(side, files))
+                times = {case: float(figures["ns"]) for case, figures in sample(side, seed, CASE_S).items()}
+                if any(not math.isfinite(ns) or ns <= 0 for ns in times.values()):
+                    raise CannotTime("a case took no time", candidate=side is second)
+                (baselines if side is first else candidates).append(times)
     for figures in (*baselines, *candidates):
         if figures.keys() != baselines[0].keys():
-            raise CannotTime(f"the cases differ: {', '.join(sorted(figures.keys() ^ baselines[0].keys()))}")
+            raise CannotTime("the cases differ from round to round", candidate=figures in candidates)
     speed = {c: [b[c] / s[c] for b, s in zip(baselines, candidates, strict=True)] for c in baselines[0]}
     noise = {c: [b[c] / n[c] for b, n in itertools.pairwise(baselines)] for c in baselines[0]}
     return _summary(speed, noise, bench.device)
+
+
+def compare(base: dict[str, dict[str, Any]], candidate: dict[str, dict[str, Any]]) -> None:
+    """Raise :class:`CannotTime` where the candidate's results are not the baseline's."""
+    if base.keys() != candidate.keys():
+        raise CannotTime("the candidate has other cases", candidate=True)
+    for case, expected in base.items():
+        got = candidate[case]
+        if got.get("shape") != expected["shape"]:
+            raise CannotTime(f"{case}: a result of another shape at the timed size", candidate=True)
+        right, found = expected["values"], got.get("values", [])
+        scale = max((abs(v) for v in right if math.isfinite(v)), default=0.0)
+        for want, have in zip(right, found, strict=False):
+            near = abs(want - have) <= RELATIVE * (abs(want) + scale) if math.isfinite(want) else str(want) == str(have)
+            if not near or len(found) != len(right):
+                raise CannotTime(f"{case}: a wrong result at the timed size ({have!r} for {want!r})", candidate=True)
 
 
 def _summary(speed: dict[str, list[float]], noise: dict[str, list[float]], device: str) -> Timing:
@@ -90,53 +137,40 @@ def _by_round(ratios: dict[str, list[float]]) -> Sequence[float]:
     return [geometric_mean(values) for values in zip(*ratios.values(), strict=True)]
 
 
-def _sample(side: Trial, files: Sequence[Path]) -> dict[str, float]:
-    """Nanoseconds a call by case, measured in one fresh process a workload file."""
+def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> dict[str, dict[str, Any]]:
+    """What one fresh process says of the cases of one workload file: times, or with no ``seconds`` results."""
     stage = Stage(
         side.bench.sandbox, side.place, side.environment, side.bundle.recipe, side.bench.device, side.bundle.prelude
     )
-    found: dict[str, float] = {}
-    for file in files:
-        shutil.copy(file, side.place.lib / file.name)
-        reader, writer = os.pipe()
+    shutil.copy(file, side.place.lib / file.name)
+    reader, writer = os.pipe()
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reader, "rb") as pipe:
+        # Read all the while: results may be more than a pipe holds.
+        data = pool.submit(pipe.read, MAX_BYTES)
         try:
             done = stage.run(
                 stage.module(
                     "time_workload",
-                    str(writer),
-                    f"{stage.lib}/{file.name}",
-                    str(CASE_S),
-                    stage.source,
+                    *(str(writer), f"{stage.lib}/{file.name}", str(seconds), str(seed), stage.source),
                     *side.bundle.recipe.python_path,
                 ),
                 Limits(wall_s=PROCESS_S),
                 pass_fds=[writer],
             )
-            os.close(writer)
-            writer = -1
-            with os.fdopen(reader, "rb") as pipe:
-                reader = -1
-                # One document of a few hundred bytes: it fits into the pipe, whoever wrote it.
-                data = pipe.read(1 << 16)
         finally:
-            for fd in (reader, writer):
-                if fd >= 0:
-                    os.close(fd)
-        found |= _parse(data, file.name, done.ending, done.stderr.text)
-    return found
-
-
-def _parse(data: bytes, name: str, ending: str, words: str) -> dict[str, float]:
+            os.close(writer)
+        said = data.result()
     try:
-        cases = {str(case): float(figures["ns"]) for case, figures in json.loads(data)["cases"].items()}
-        if not cases or any(not math.isfinite(ns) or ns <= 0 for ns in cases.values()):
-            raise ValueError("a case took no time")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        said = words.strip().splitlines()
+        cases = json.loads(said)["cases"]
+        if not cases or not all(isinstance(figures, dict) for figures in cases.values()):
+            raise ValueError("no cases")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        words = done.stderr.text.strip().splitlines()
+        detail = words[-1][:300] if words else "nothing was said"
         raise CannotTime(
-            f"the workload {name} gave no times ({ending}): {said[-1][:300] if said else error}"
+            f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
-    return cases
+    return dict(cases)
 
 
 def _r(value: float) -> float:

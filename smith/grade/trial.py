@@ -45,6 +45,10 @@ class Trial:
 
     def collect(self, files: Sequence[str]) -> Collected:
         """Collect test ids of ``files`` without running them."""
+        with shared(self.bench.store.layout.quiet):
+            return self._collect(files)
+
+    def _collect(self, files: Sequence[str]) -> Collected:
         return collect(
             self.bench.sandbox,
             self.place,
@@ -104,15 +108,24 @@ def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str)
     """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it."""
     with Place.create(bench.store.layout.work) as place:
         materialise(bench.store.scratch, tree, place.source)
-        done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
+        with shared(bench.store.layout.quiet):
+            done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         error = None
         if done is not None:
             # The source was writable while it was built: whatever a build did to the tests is undone.
             lay_again(bench.store, bundle, place)
         if done is not None and not done.ok:
             words = (done.stderr.text or done.stdout.text).strip().splitlines()
-            error = f"{done.ending}: {words[-1][:300] if words else 'no output'}"
+            error = f"{done.ending}: {_portable(words[-1], place, environment)[:300] if words else 'no output'}"
         yield Trial(bench, bundle, environment, place, error)
+
+
+def _portable(words: str, place: Place, environment: TestEnvironment) -> str:
+    """What a program said, without paths of this machine: it goes into receipts and grades."""
+    words = words.replace(str(place.root), "<place>").replace(str(environment.python), "python")
+    for folder in environment.binds:
+        words = words.replace(str(folder), "<environment>")
+    return words
 
 
 def lay_again(store: Store, bundle: Bundle, place: Place) -> None:

@@ -1,14 +1,15 @@
 """Time the cases of a workload file in this process and write one JSON document to a file descriptor.
 
-Runs inside the sandbox as ``python -m smith.inside.time_workload FD FILE SECONDS SOURCE FOLDER...``. The clock and the
-statistics are bound before any code of the repository is imported, so replacing them later changes nothing here. Every
-sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples.
+Runs inside the sandbox as ``python -m smith.inside.time_workload FD FILE SECONDS SEED SOURCE FOLDER...``. The clock and
+the statistics are bound before any code of the repository is imported, so replacing them later changes nothing here.
+Every sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import runpy
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 
 MIN_SAMPLES = 9
 MAX_SAMPLES = 200
+VALUES = 512
 
 
 def _median(values: list[float]) -> float:
@@ -50,14 +52,41 @@ def time_case(
     return {"ns": _median(samples), "samples": float(len(samples)), "inner": float(inner)}
 
 
+def seed_all(seed: int) -> None:
+    """Seed the default generators of what is loaded: both sides of a comparison draw the same inputs."""
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+
+
+def result_of(value: Any, seed: int) -> dict[str, Any]:
+    """Shape and up to ``VALUES`` values, at places drawn from ``seed``, of a tensor, number or sequence of them."""
+    if isinstance(value, (tuple, list)):
+        parts = [result_of(part, seed) for part in value]
+        return {"shape": [p["shape"] for p in parts], "values": [v for p in parts for v in p["values"]]}
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().double().numpy()
+    if hasattr(value, "ravel"):
+        flat, shape = value.ravel(), list(value.shape)
+    else:
+        flat, shape = [value], []
+    places = random.Random(seed).sample(range(len(flat)), min(len(flat), VALUES))
+    return {"shape": shape, "values": [float(flat[place]) for place in places]}
+
+
 def main(argv: list[str]) -> int:
-    """Time every case of the workload file; exit status 0 when the document was written."""
-    fd, path, seconds, source, folders = int(argv[0]), argv[1], float(argv[2]), argv[3], argv[4:]
+    """Time every case of the workload file, or with 0 seconds compute it; 0 when the document was written."""
+    fd, path, seconds, seed, source, folders = int(argv[0]), argv[1], float(argv[2]), int(argv[3]), argv[4], argv[5:]
     os.chdir(source)
     # Only now: nothing of the repository can stand for a module that was imported above.
     sys.path[:0] = [os.path.normpath(os.path.join(source, folder)) for folder in folders]
     namespace: dict[str, Any] = runpy.run_path(path, run_name="smith_workload")
-    results = {name: time_case(make, seconds) for name, make in namespace["cases"]()}
+    results: dict[str, Any] = {}
+    for number, (name, make) in enumerate(namespace["cases"]()):
+        seed_all(seed + number)
+        results[name] = time_case(make, seconds) if seconds > 0 else result_of(make()(), seed)
     data = json.dumps({"cases": results}).encode()
     while data:
         data = data[os.write(fd, data) :]

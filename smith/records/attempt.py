@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from smith.records.base import Document, Oid, TaskId
 from smith.records.panel import PanelTask
 
@@ -24,14 +26,14 @@ class Ended(StrEnum):
 class RunConfig(Document):
     """All that a run was started with. Frozen at the first start; a resume with another is refused."""
 
-    run: str
+    run: str = Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]*$", max_length=200)
     panel: str
     tasks: tuple[PanelTask, ...]
     agent: str
     agent_options: dict[str, str] = {}
     model: str | None = None
-    attempts: int = 1
-    jobs: int = 1
+    attempts: int = Field(default=1, ge=1)
+    jobs: int = Field(default=1, ge=1)
     device: str = "auto"
     budget_micro_usd: int | None = None
     timeout_s: float | None = None

@@ -92,7 +92,7 @@ def decode(data: bytes, where: str) -> Any:
         if where.endswith(".toml"):
             return tomllib.loads(data.decode("utf-8"))
         return json.loads(data)
-    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and nesting without end
         kind = "TOML" if where.endswith(".toml") else "JSON"
         raise RecordError(f"{where}: not {kind}: {error}") from error
 

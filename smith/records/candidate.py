@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import Field
+
 from smith.records.base import Document, Oid, Record
 from smith.records.pull_request import Evidence, MergeForm
 
@@ -76,7 +78,7 @@ class Candidate(Document):
     """``owner/name``."""
     url: str
     """Where upstream is fetched from."""
-    pr: int
+    pr: int = Field(ge=1)
     title: str
     body: str = ""
     author: str = ""
@@ -86,7 +88,7 @@ class Candidate(Document):
     base: Oid
     merged: Oid
     head: Oid | None = None
-    merged_at: str
+    merged_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
     kind: Kind
     kind_evidence: str = ""
     languages: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from smith.device.interpreter.target import UnknownTarget, find_target
 from smith.errors import BadInput
 from smith.records.task import SmithMetadata
 
@@ -30,10 +31,13 @@ def choose_device(asked: str, spec: SmithMetadata) -> Choice:
     kind, _, target = asked.partition(":")
     if asked != "auto" and kind not in KINDS:
         raise BadInput(f"{asked!r} is no device", hint=f"one of: auto, {', '.join(KINDS)}, interpreter:gfx950, ...")
-    if target and (
-        kind not in ("interpreter", "rocm", "cuda") or not re.fullmatch(r"gfx[0-9a-f]+|sm_[0-9]+[a-z]?", target)
-    ):
+    if asked.endswith(":") or (target and not (kind in ("interpreter", "rocm", "cuda") and _TARGET.fullmatch(target))):
         raise BadInput(f"{asked!r} is no device", hint="a target looks like gfx942 or sm_90")
+    if kind == "interpreter" and target:
+        try:
+            find_target(target)
+        except UnknownTarget as error:
+            raise BadInput(str(error)) from error
     if asked == "auto":
         kind = next((k for k in spec.devices if k in _RUNS_HERE), spec.devices[0] if spec.devices else "rocm")
         asked = kind

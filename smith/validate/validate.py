@@ -9,9 +9,9 @@ from datetime import date
 
 from smith import __version__
 from smith.environment.installer import EnvironmentFailed
-from smith.errors import Unavailable
-from smith.freeze.bundle import Bundle
-from smith.grade.timing import measure
+from smith.errors import PatchError, RecordError
+from smith.freeze.bundle import REFERENCE, Bundle
+from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
@@ -69,7 +69,10 @@ class Validation:
         self.bundle, self.bench, self.repeats = bundle, bench, repeats
         self.builder, self.step = builder, step
         self.nop_tree = base_tree(bench.store, bundle)
-        self.reference_tree = reference_tree(bench.store, bundle)
+        try:
+            self.reference_tree = reference_tree(bench.store, bundle)
+        except PatchError as error:
+            raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
 
     def receipt(self) -> Receipt:
         """Run everything and say what was found."""
@@ -333,7 +336,7 @@ class Validation:
         self.step("timing")
         try:
             timing = measure(self.bench, self.bundle, found.environment, self.nop_tree, self.reference_tree)
-        except Unavailable as error:
+        except CannotTime as error:
             return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, str(error))
         found.timing = timing
         figures = f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}"
