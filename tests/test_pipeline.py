@@ -15,13 +15,17 @@ from typing import Any
 
 import pytest
 
+from smith.evaluate.attempt import finished
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel
 from smith.git.patches import diff
 from smith.git.trees import materialise, snapshot
-from smith.paths import Layout
+from smith.paths import Layout, locked
 from smith.records.attempt import RunConfig
 from tests.conftest import new_data_repository
+
+# The first test that needs them validates six tasks: minutes on a busy machine.
+pytestmark = pytest.mark.timeout(1500)
 
 ODD = "smith-lab__minikernels-60"  # native, valid
 FAST = "smith-lab__minikernels-24"  # native, performance
@@ -60,13 +64,16 @@ def world(tmp_path_factory: pytest.TempPathFactory, sandbox_name: str) -> Store:
 @pytest.fixture(scope="module")
 def validated(world: Store) -> dict[str, dict[str, Any]]:
     """What validation said, by task."""
-    said = smith(world, "validate", ODD, FAST, SHARED, GPU, TRITON, HOST, "--jobs", "2", "--json", check=1)
+    said = smith(
+        world, "validate", ODD, FAST, SHARED, GPU, TRITON, HOST, "--repeats", "2", "--jobs", "2", "--json", check=1
+    )
     return {t["id"]: t for t in said["tasks"]}
 
 
 @pytest.fixture(scope="module")
 def panel(world: Store, validated: dict[str, dict[str, Any]]) -> str:
     smith(world, "panel", "new", "small", ODD, FAST, TRITON)
+    smith(world, "panel", "new", "one", ODD)
     return "small"
 
 
@@ -249,7 +256,8 @@ def test_a_kernel_that_is_wrong_only_at_the_timed_sizes_earns_nothing(world: Sto
 
 def test_a_kernel_that_crashes_when_timed_is_a_result_and_ends_no_run(world: Store, panel: str, tmp_path: Path) -> None:
     spoiled(world, tmp_path, "__builtin_trap()")
-    said = smith(world, "eval", panel, "--agent", "patch", "--patches", str(tmp_path), "--json")
+    smith(world, "panel", "new", "fast", FAST)
+    said = smith(world, "eval", "fast", "--agent", "patch", "--patches", str(tmp_path), "--json")
     verdicts = {a["task"]: (a["verdict"], a["reasons"][0].split(":")[0]) for a in said["attempts"]}
     assert verdicts[FAST] == ("failed", "workload_failed")
     assert said["complete"]
@@ -258,47 +266,73 @@ def test_a_kernel_that_crashes_when_timed_is_a_result_and_ends_no_run(world: Sto
 def test_the_agent_patch_hands_in_patches_made_elsewhere(world: Store, panel: str, tmp_path: Path) -> None:
     (tmp_path / f"{ODD}.patch").write_bytes(world.load(ODD).reference)
     (tmp_path / f"{TRITON}.patch").write_bytes(b"rubbish")
-    said = smith(world, "eval", panel, "--agent", "patch", "--patches", str(tmp_path), "--json")
+    (tmp_path / f"{FAST}.patch").unlink(missing_ok=True)
+    smith(world, "panel", "new", "two", ODD, TRITON)
+    said = smith(world, "eval", "two", "--agent", "patch", "--patches", str(tmp_path), "--jobs", "2", "--json")
     ended = {a["task"]: (a["ended"], a["verdict"]) for a in said["attempts"]}
-    assert ended == {ODD: ("submitted", "solved"), TRITON: ("stopped", "failed"), FAST: ("stopped", "failed")}
+    assert ended == {ODD: ("submitted", "solved"), TRITON: ("stopped", "failed")}
 
 
 # -- kills and resumes -------------------------------------------------------------------------------------------
 
 
 def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, panel: str) -> None:
+    argv = ["eval", "one", "--agent", "oracle", "--attempts", "3"]
     child = subprocess.Popen(
-        [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), "eval", panel, "--agent", "oracle"],
+        [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), *argv],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
     run = child.stderr.readline().decode().split()[1]
     folder = world.layout.run(run)
+    tree = world.load(ODD).tree
+
+    def done() -> dict[Path, bytes]:
+        places = [folder / "attempts" / ODD / f"{n:03d}" for n in (1, 2, 3)]
+        return {
+            p: (p / "grade.json").read_bytes()
+            for number, p in enumerate(places, start=1)
+            if finished(p, run, ODD, tree, number)
+        }
+
     deadline = time.monotonic() + 240
-    while not list(folder.glob("attempts/*/001/grade.json")) and time.monotonic() < deadline:
+    while not done() and time.monotonic() < deadline:
         time.sleep(0.05)
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stderr.close()
-    from smith.evaluate.attempt import finished
-
-    done = {p.parent: p.read_bytes() for p in folder.glob("attempts/*/001/grade.json") if finished(p.parent)}
+    before = done()
     report = smith(world, "report", run, "--json")
-    assert report["scores"]["missing"] == 3 - len(done)
-    assert report["complete"] is (len(done) == 3)
+    assert report["scores"]["missing"] == 3 - len(before)
+    assert report["complete"] is (len(before) == 3)
     resumed = smith(world, "resume", run, "--json")
     assert [a["verdict"] for a in resumed["attempts"]] == ["solved"] * 3
-    for place, before in done.items():
-        assert (place / "grade.json").read_bytes() == before
+    for place, grade in before.items():
+        assert (place / "grade.json").read_bytes() == grade
     # Nothing of the killed process is left in the scratch space.
     assert not [p for p in world.layout.work.iterdir() if p.is_dir()]
 
 
-def test_a_run_has_one_worker_at_a_time(world: Store, panel: str) -> None:
-    from smith.paths import locked
+def test_an_interrupt_ends_at_once_and_state_is_kept(world: Store, panel: str) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), "eval", "one", "--agent", "oracle"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stderr is not None
+    run = child.stderr.readline().decode().split()[1]
+    time.sleep(2.0)
+    child.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert child.wait(60) == 130
+    assert time.monotonic() - began < 5
+    child.stderr.close()
+    assert smith(world, "report", run, "--json")["scores"]["missing"] == 1
 
-    said = smith(world, "eval", panel, "--agent", "nop", "--json")
+
+def test_a_run_has_one_worker_at_a_time(world: Store, panel: str) -> None:
+    said = smith(world, "eval", "one", "--agent", "nop", "--json")
     with locked(world.layout.run(said["run"]) / "lock"):
         words = smith(world, "resume", said["run"], check=2)
     assert "in use by another smith process" in words
@@ -376,11 +410,11 @@ def test_a_receipt_of_another_tree_is_no_receipt(copy: Store) -> None:
 
 
 def test_evidence_of_another_attempt_does_not_count(copy: Store) -> None:
-    said = smith(copy, "eval", "small", "--agent", "nop", "--json")
-    folder = copy.layout.run(said["run"]) / "attempts"
-    (folder / ODD / "001/submission.patch").write_bytes(b"x")
-    record = folder / FAST / "001/attempt.json"
-    record.write_text(record.read_text().replace('"attempt": 1', '"attempt": 7'))
+    said = smith(copy, "eval", "one", "--agent", "nop", "--attempts", "2", "--json")
+    folder = copy.layout.run(said["run"]) / "attempts" / ODD
+    (folder / "001/submission.patch").write_bytes(b"x")
+    record = folder / "002/attempt.json"
+    record.write_text(record.read_text().replace('"attempt": 2', '"attempt": 7'))
     assert smith(copy, "report", said["run"], "--json")["scores"]["missing"] == 2
 
 
