@@ -24,6 +24,9 @@ from smith.validate.select import CollectedId, choose
 ALONE_LIMIT = 3
 """How many fail-to-pass ids are also run alone: each pays for importing the repository once more."""
 
+SUSPECTS = 4
+"""How many ids that fail on the reference are run again, to tell unstable from wrong."""
+
 _FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
 """Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
 shows none."""
@@ -155,7 +158,8 @@ class Validation:
         inverted = [
             i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
         ]
-        self._repeat(environment, found)
+        suspects = [i for i in chosen if first[i].outcome in _FAILING and first[i].outcome is not Outcome.TIMEOUT]
+        self._repeat(environment, found, suspects[:SUSPECTS])
         found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
         found.launches = self._launches([first[i] for i in found.fail_to_pass])
         return self._judge(found, first, inverted)
@@ -241,8 +245,10 @@ class Validation:
         )
         return complete
 
-    def _repeat(self, environment: TestEnvironment, found: Findings) -> None:
+    def _repeat(self, environment: TestEnvironment, found: Findings, suspects: Sequence[str]) -> None:
         """Run both arms again in fresh places and quarantine every id whose outcome changes.
+
+        ``suspects`` failed on the reference the first time: one that passes later is unstable and not wrong.
 
         The second time the order is reversed, so that a test which leans on another shows; the third time the first
         few fail-to-pass ids are run in a process of their own each.
@@ -255,7 +261,10 @@ class Validation:
             alone = found.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
             for arm in ("reference", "nop"):
                 self.step(f"{arm} {repeat}")
-                results = self._arm(arm, repeat, environment, order, found, alone=alone)
+                ids = [*order, *suspects] if arm == "reference" else order
+                results = self._arm(arm, repeat, environment, ids, found, alone=alone)
+                if arm == "reference":
+                    found.flaky |= {i for i in suspects if results[i].outcome is Outcome.PASSED}
                 for test_id in kept:
                     passed = results[test_id].outcome is Outcome.PASSED
                     failed = results[test_id].outcome in _FAILING
