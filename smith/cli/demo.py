@@ -31,7 +31,7 @@ from smith.report.run_report import RunReport, percent
 
 DEFAULT = Path("smith-demo")
 PANEL = "demo"
-DEMO = (18, 24, 25, 43, 45, 50, 53, 60)
+DEMO = (18, 24, 43, 45, 50, 53, 60)
 """Pull requests of the sample that the demo takes: every merge style, both devices, and three that must be refused."""
 DEMO_TASK = "smith-lab__minikernels-24"
 
