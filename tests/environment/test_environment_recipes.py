@@ -71,7 +71,7 @@ def test_a_recipe_in_capitals_is_not_silently_passed_over(tmp_path: Path) -> Non
         ('prelude = "/etc/passwd"', "leaves the recipe's folder"),
         ('prelude = "missing.py"', "is no file beside the recipe"),
         ('prelude = "linked.py"', "leaves the recipe's folder"),
-        ('workloads = ["."]', "is no file beside the recipe"),
+        ('workloads = [{ file = "." }]', "is no file beside the recipe"),
     ],
 )
 def test_a_bad_recipe_is_one_line_that_names_file_and_key(tmp_path: Path, body: str, words: str) -> None:
@@ -91,7 +91,7 @@ def test_a_recipe_for_another_repository_is_refused(tmp_path: Path) -> None:
 
 
 def test_companions_lie_beside_the_recipe(tmp_path: Path) -> None:
-    path = write(tmp_path, HEAD + 'prelude = "preludes/p.py"\nworkloads = ["w.py"]\n')
+    path = write(tmp_path, HEAD + 'prelude = "preludes/p.py"\nworkloads = [{ file = "w.py" }]\n')
     (tmp_path / "preludes").mkdir()
     for name in ("preludes/p.py", "w.py"):
         (tmp_path / name).write_text("")
