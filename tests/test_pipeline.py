@@ -284,7 +284,9 @@ def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, pan
         stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
-    run = child.stderr.readline().decode().split()[1]
+    line = child.stderr.readline().decode()
+    assert line.startswith("run "), line
+    run = line.split()[1]
     folder = world.layout.run(run)
     tree = world.load(ODD).tree
 
@@ -321,7 +323,9 @@ def test_an_interrupt_ends_at_once_and_state_is_kept(world: Store, panel: str) -
         stderr=subprocess.PIPE,
     )
     assert child.stderr is not None
-    run = child.stderr.readline().decode().split()[1]
+    line = child.stderr.readline().decode()
+    assert line.startswith("run "), line
+    run = line.split()[1]
     time.sleep(2.0)
     child.send_signal(signal.SIGINT)
     began = time.monotonic()

@@ -122,6 +122,5 @@ class Receipt(Document):
                 [r.code for r in self.reasons] == [r.code for r in other.reasons],
                 (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
                 (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
-                self.repeats <= other.repeats,
             )
         )
