@@ -28,6 +28,10 @@ HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 192 * 1024
 
 
+DISK = ("No space left on device", "Disk quota exceeded", "Read-only file system")
+"""What a program says where the fault is the disk's and not its own."""
+
+
 @dataclass(frozen=True)
 class Output:
     """What one stream of a child said. ``total`` counts all bytes, ``cut`` those missing between head and tail."""
@@ -82,6 +86,9 @@ class Completed:
     def check(self) -> Completed:
         """Return self, or raise :class:`CommandFailed` when the child did not end well."""
         if not self.ok:
+            full = next((line for line in self.stderr.text.splitlines() if any(w in line for w in DISK)), None)
+            if full is not None:
+                raise Unavailable(f"{self.argv[0]}: {full.strip()}", hint="nothing was changed")
             raise CommandFailed(list(self.argv), self.ending, self.stderr.text or self.stdout.text)
         return self
 

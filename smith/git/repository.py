@@ -100,7 +100,6 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 _UNREADABLE = (gitpython.InvalidGitRepositoryError, gitpython.NoSuchPathError, ConfigError, ValueError, OSError)
 
 
-_DISK = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _ENVIRON = threading.Lock()
 
 
@@ -193,7 +192,7 @@ class Repository:
         done = self.run(*args, input=input, timeout_s=timeout_s)
         if not done.ok:
             words = done.stderr.text
-            if any(reason in words for reason in _DISK):
+            if any(reason in words for reason in process.DISK):
                 raise Unavailable(f"{self.git_dir}: {words.strip().splitlines()[-1]}", hint="nothing was changed")
             raise CommandFailed(["git", *args], done.ending, words)
         return done.stdout.data
