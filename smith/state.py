@@ -10,6 +10,7 @@ from pathlib import Path
 import sqlite_utils
 
 from smith.errors import BadInput, Unavailable
+from smith.paths import locked
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     # 1: runs and their attempts
@@ -54,10 +55,12 @@ def open_state(path: Path) -> Iterator[sqlite_utils.Database]:
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA foreign_keys=ON")
         db = sqlite_utils.Database(connection)
-        _migrate(db, path)
+        # SQLite does not wait when two switch to WAL at once, whatever the time limit: one at a time.
+        with locked(path.with_name(f"{path.name}.lock")):
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            _migrate(db, path)
         yield db
     except sqlite3.OperationalError as error:
         full = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
