@@ -18,7 +18,7 @@ PACKAGE = Path(smith.__file__).parent
 # Lower rooms never import higher ones. Rooms on one line may import each other.
 ORDER = [
     {"errors"},
-    {"process", "paths", "parallel"},
+    {"process", "paths", "parallel", "temporary"},
     {"records", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside"},
     {"mine", "harness"},

@@ -62,19 +62,7 @@ def command(ctx: click.Context, directory: Path, jobs: int, sandbox: str) -> Non
     _title("eval", "two agents: oracle hands in the reference, nop nothing")
     reports = []
     for agent in ("oracle", "nop"):
-        config = start_run(
-            found,
-            panel,
-            agent=agent,
-            options={},
-            model=None,
-            attempts=1,
-            jobs=jobs,
-            device="auto",
-            sandbox=sandbox,
-            budget_micro_usd=None,
-            timeout_s=None,
-        )
+        config = start_run(found, panel, agent=agent, jobs=jobs, sandbox=sandbox)
         reports.append(work_on(found, config))
         screen.print(Text(f"{agent}: {percent(reports[-1].scores.solved)} solved  (run {reports[-1].run})"))
 

@@ -57,13 +57,11 @@ def command(
         load_panel(found.layout, panel),
         agent=agent,
         options=options,
-        model=None,
         attempts=attempts,
         jobs=jobs,
         device=device,
         sandbox=sandbox,
         budget_micro_usd=None if budget_usd is None else _micro(budget_usd),
-        timeout_s=None,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)
@@ -88,5 +86,7 @@ def show_report(report: RunReport, as_json: bool) -> None:
         print_json(report.model_dump(mode="json"))
         return
     screen.print(table(report))
+    for note in report.notes:
+        screen.print(f"note: {note}", markup=False, soft_wrap=True)
     screen.print(headline(report), markup=False)
     screen.print(f"smith report {report.run}", markup=False, style="dim")

@@ -57,6 +57,8 @@ def command(
                 + (f"{result.speedup.geomean:.2f}x" if result.speedup else f"none ({result.speedup_reason})")
             )
         )
+        for note in result.notes:
+            screen.print(Text(f"  note: {note}"), soft_wrap=True)
         for reason in result.reasons:
             screen.print(Text(f"  {reason}"), soft_wrap=True)
     refused = check and result.verdict is not GradeVerdict.SOLVED
@@ -95,5 +97,6 @@ def document(result: Grade) -> dict[str, Any]:
         if timing is None
         else {"geomean": timing.geomean, "low": timing.low, "high": timing.high, "worst": timing.worst},
         "speedup_reason": result.speedup_reason,
+        "notes": list(result.notes),
         "seconds": result.seconds,
     }

@@ -50,6 +50,12 @@ def _git(found: Layout, *args: str) -> None:
     env = {k: v for k, v in os.environ.items() if k not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
     done = process.run(["git", *args], cwd=found.root, env={**env, "GIT_TERMINAL_PROMPT": "0"}, timeout_s=3600)
     if not done.ok:
+        refused = [" ".join(line.split()) for line in done.stderr.text.splitlines() if line.startswith(" ! [rejected]")]
+        if refused:
+            raise BadInput(
+                f"git {args[0]}: {'; '.join(refused)}: what is there holds commits that are not here",
+                hint="smith pull, or git pull where both sides went on; then again",
+            )
         words = [line for line in done.stderr.text.splitlines() if line.startswith(("fatal:", "error:", " !"))]
         raise BadInput(f"git {args[0]}: {'; '.join(words) or done.stderr.text.strip() or done.ending}")
 

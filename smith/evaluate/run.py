@@ -45,19 +45,18 @@ def start_run(
     panel: Panel,
     *,
     agent: str,
-    options: dict[str, str],
-    model: str | None,
-    attempts: int,
-    jobs: int,
-    device: str,
+    options: dict[str, str] | None = None,
+    attempts: int = 1,
+    jobs: int = 1,
+    device: str = "auto",
     sandbox: str,
-    budget_micro_usd: int | None,
-    timeout_s: float | None,
+    budget_micro_usd: int | None = None,
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
     Raises :class:`BadInput` for an unusable agent or panel before anything is written.
     """
+    options = options or {}
     make_agent(agent, options)
     for task in panel.tasks:
         pinned_receipt(store, task, device)
@@ -73,13 +72,11 @@ def start_run(
         tasks=panel.tasks,
         agent=agent,
         agent_options=options,
-        model=model,
         attempts=attempts,
         jobs=jobs,
         device=device,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
-        timeout_s=timeout_s,
         created_at=now.isoformat(timespec="seconds"),
         smith=__version__,
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import tomlkit
 
-from smith import sample
+from smith import sample, temporary
 from smith.environment.recipes import find_recipe, load_recipe
 from smith.errors import PatchError, RecordError
 from smith.freeze import bundle as layout_of
@@ -157,10 +156,10 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     destination = store.layout.task(spec.id)
     with (
         locked(store.layout.volatile / "locks" / f"{spec.id}.lock"),
-        tempfile.TemporaryDirectory(prefix="smith-freeze-") as aside,
+        temporary.folder("freeze") as aside,
     ):
         recover(destination)
-        made = Path(aside) / spec.id
+        made = aside / spec.id
         _write(made, spec, selection, recipe, recipe_file, reference, instruction, overlay, workloads)
         tree = tree_of_folder(store.scratch, made)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.

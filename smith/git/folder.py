@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from smith import temporary
 from smith.errors import BadInput, CommandFailed, PatchError
 from smith.git.objects import GITLINK, SYMLINK, TreeEntry, list_tree, plain, read_blobs, shown, write_tree
 from smith.git.repository import Repository
@@ -105,15 +105,15 @@ def _ignored(repo: Repository, rules: Iterable[TreeEntry], paths: Collection[byt
     if not asked or not listed:
         return dropped
     # Only git itself reads its ignore rules rightly, and it reads them from a work tree: here is one with nothing else.
-    with tempfile.TemporaryDirectory(prefix="smith-rules-") as place:
+    with temporary.folder("rules") as place:
         for rule, (_, data) in zip(listed, read_blobs(repo, (r.oid for r in listed)), strict=True):
             target = os.path.join(os.fsencode(place), rule.path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             Path(os.fsdecode(target)).write_bytes(data or b"")
         # check-ignore refuses literal pathspecs, so the leading dot keeps a path such as ":(top)" from being one.
-        view = plain(repo).with_env({"GIT_WORK_TREE": place, "GIT_LITERAL_PATHSPECS": "0"})
+        view = plain(repo).with_env({"GIT_WORK_TREE": str(place), "GIT_LITERAL_PATHSPECS": "0"})
         asking = b"".join(b"./" + path + b"\0" for path in asked)
-        done = view.run("check-ignore", "-z", "--stdin", "--no-index", input=asking, cwd=Path(place))
+        done = view.run("check-ignore", "-z", "--stdin", "--no-index", input=asking, cwd=place)
     if done.timed_out or done.status not in (0, 1):
         raise CommandFailed(["git", "check-ignore"], done.ending, done.stderr.text)
     return dropped | {line[2:] for line in done.stdout.data.split(b"\0") if line}
@@ -154,7 +154,7 @@ def _blob_id(root: bytes, item: _Found, width: int) -> str:
 
 def _write_files(repo: Repository, root: bytes, items: Iterable[_Found]) -> list[str]:
     """Write files and the targets of links as blobs through one process; their ids in order."""
-    with tempfile.TemporaryDirectory(prefix="smith-links-") as place:
+    with temporary.folder("links") as place:
         names: list[bytes] = []
         for item in items:
             whole = os.path.join(root, item.path)

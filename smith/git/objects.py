@@ -7,25 +7,24 @@ directory whose object store is that of the repository.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import re
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from smith import process
+from smith import process, temporary
 from smith.errors import BadInput, CommandFailed
 from smith.git.repository import EMPTY_TREE, OID, Repository
-from smith.paths import remove_tree
 
 GITLINK = "160000"
 SYMLINK = "120000"
+
+_making = threading.Lock()
 
 # Smith itself decides which paths are safe (see ``unsafe``); git's rules for other file systems would refuse more.
 _BLANK_CONFIG = """[core]
@@ -72,23 +71,18 @@ def objects_of(repo: Repository) -> Path:
     return (git_dir / "objects").resolve()
 
 
-_blanks: dict[int, Path] = {}
-
-
 def _blank_git_dir() -> Path:
     """An empty bare git directory that lives as long as this process."""
-    pid = os.getpid()
-    known = _blanks.get(pid)
-    if known is not None and (known / "HEAD").is_file():
-        return known
-    blank = Path(tempfile.mkdtemp(prefix="smith-git-"))
-    (blank / "objects").mkdir()
-    (blank / "refs").mkdir()
-    (blank / "config").write_text(_BLANK_CONFIG)
-    (blank / "HEAD").write_text("ref: refs/heads/main\n")
-    # A forked child inherits the exit handler but not the right to remove its parent's folder.
-    atexit.register(lambda: remove_tree(blank) if os.getpid() == pid else None)
-    _blanks[pid] = blank
+    blank = temporary.own() / "blank.git"
+    with _making:
+        if not blank.is_dir():
+            with temporary.folder("blank") as fresh:
+                made = fresh / "blank.git"
+                (made / "objects").mkdir(parents=True)
+                (made / "refs").mkdir()
+                (made / "config").write_text(_BLANK_CONFIG)
+                (made / "HEAD").write_text("ref: refs/heads/main\n")
+                made.rename(blank)
     return blank
 
 
@@ -218,7 +212,7 @@ def index(repo: Repository, tree: str | None = None) -> Iterator[Repository]:
 
     Raises :class:`BadInput` when the tree cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="smith-index-") as place:
+    with temporary.folder("index") as place:
         view = plain(repo).with_env({"GIT_INDEX_FILE": os.path.join(place, "index")})
         if tree is not None:
             done = view.run("read-tree", object_id(tree))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from smith import process
+from smith import process, temporary
 from smith.errors import BadInput, CommandFailed, Unavailable
 from smith.git.objects import TreeEntry, list_tree, object_id, objects_of, plain, present, shown, write_tree
 from smith.git.repository import EMPTY_TREE, Repository
@@ -43,8 +43,8 @@ def keep(data: Repository, source: Repository, tree: str) -> Kept:
     cannot be written.
     """
     data = Repository(data.git_dir)  # never a scratch store: the reference is in the real one
-    with tempfile.TemporaryDirectory(prefix="smith-keep-") as place:
-        aside = scratch(source, Path(place) / "objects")
+    with temporary.folder("keep") as place:
+        aside = scratch(source, place / "objects")
         needed = list(list_tree(aside, object_id(tree), trees=True))
         there = present(aside, (e.oid for e in needed if e.kind == "blob"))
         lost = [e for e in needed if e.kind == "blob" and e.oid not in there]

@@ -42,6 +42,8 @@ def grade(
     """
     began = time.monotonic()
     receipt = expected.receipt
+    used = environment.describe()
+    unlike = used.unlike(receipt.environment) if receipt.environment else ""
     shape = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -49,7 +51,8 @@ def grade(
         "patch_sha256": hashlib.sha256(patch).hexdigest(),
         "receipt": expected.blob,
         "sandbox": bench.sandbox.name,
-        "environment": environment.describe(),
+        "environment": used,
+        "notes": (f"the environment is not the receipt's: {unlike}",) if unlike else (),
     }
     zero_f2p, zero_p2p = (Count(passed=0, total=len(ids)) for ids in (receipt.fail_to_pass, receipt.pass_to_pass))
 

@@ -42,6 +42,8 @@ class Grade(Document):
     """Blob of the receipt that gave the expectations."""
     environment: UsedEnvironment | None = None
     """What the tests really ran in."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the verdict should know besides, such as an environment unlike the receipt's."""
     tests: tuple[TestResult, ...] = ()
     sandbox: str = ""
     seconds: float = 0.0

@@ -45,6 +45,14 @@ class UsedEnvironment(Record):
     """Distribution name to version, of the layer and of torch, triton, numpy and pytest below it."""
     python: str = ""
 
+    def unlike(self, other: UsedEnvironment) -> str:
+        """In one line, what is installed here otherwise than in ``other``; empty where nothing is."""
+        if self.digest == other.digest:
+            return ""
+        mine, theirs = ({"python": used.python, **used.packages} for used in (self, other))
+        names = sorted(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
+        return ", ".join(f"{n} {mine.get(n, 'absent')} and not {theirs.get(n, 'absent')}" for n in names)
+
 
 class Arm(Record):
     """One run of one arm: ``nop`` or ``reference``, in a fresh place."""

@@ -46,6 +46,8 @@ class RunReport(Record):
     attempts: tuple[AttemptLine, ...]
     scores: Scores
     budget: BudgetLine
+    notes: tuple[str, ...] = ()
+    """What the grades say besides, each once."""
 
 
 def make_report(layout: Layout, config: RunConfig) -> RunReport:
@@ -65,6 +67,7 @@ def make_report(layout: Layout, config: RunConfig) -> RunReport:
             spent_usd=sum(s.attempt.micro_usd for s in found if s.attempt) / 1e6,
             held_usd=0.0,
         ),
+        notes=tuple(dict.fromkeys(note for s in found if s.grade for note in s.grade.notes)),
     )
 
 

@@ -9,15 +9,13 @@ is built and ``workloads/`` how it is timed.
 
 from __future__ import annotations
 
-import errno
-import shutil
-import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from smith.errors import BadInput, Defect
 from smith.git.repository import clean_environment
+from smith.paths import locked, recover, replacing
 from smith.process import run
 from smith.sample._history import import_stream, read_history
 
@@ -60,13 +58,12 @@ def build(dest: Path) -> Path:
     Nothing is at ``dest`` before all of it is there; what is complete there already is left alone.
     """
     dest = Path(dest)
-    if _is_complete(dest):
-        return dest
-    dest.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".sample-", dir=dest.parent, ignore_cleanup_errors=True) as aside:
-        repository = Path(aside) / "minikernels.git"
-        _write(repository)
-        _move(repository, dest)
+    if not _stands(dest):
+        with locked(dest.with_name(f".{dest.name}.lock")):
+            recover(dest)
+            if not _stands(dest):
+                with replacing(dest) as fresh:
+                    _write(fresh)
     return dest
 
 
@@ -92,21 +89,13 @@ def _write(repository: Path) -> None:
         raise Defect(f"the sample upstream came out as {main} instead of {MAIN_COMMIT}")
 
 
-def _move(repository: Path, dest: Path) -> None:
-    """Put the finished repository in its place; somebody else may have been faster."""
-    try:
-        repository.rename(dest)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        if not _is_complete(dest):
-            hint = "remove it or choose another place"
-            raise BadInput(f"{dest} exists and is not the sample upstream", hint=hint) from None
-        shutil.rmtree(repository, ignore_errors=True)
-
-
-def _is_complete(dest: Path) -> bool:
-    return (dest / "HEAD").is_file() and _main_commit(dest) == MAIN_COMMIT
+def _stands(dest: Path) -> bool:
+    """Whether the sample is at ``dest``. Raises :class:`BadInput` where something else is."""
+    if not dest.exists():
+        return False
+    if not (dest / "HEAD").is_file() or _main_commit(dest) != MAIN_COMMIT:
+        raise BadInput(f"{dest} exists and is not the sample upstream", hint="remove it or choose another place")
+    return True
 
 
 def _main_commit(repository: Path) -> str:
