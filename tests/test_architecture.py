@@ -19,7 +19,7 @@ PACKAGE = Path(smith.__file__).parent
 ORDER = [
     {"errors"},
     {"process", "paths", "parallel", "temporary"},
-    {"records", "state", "score"},
+    {"records", "database", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside"},
     {"mine", "harness"},
     {"freeze"},

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from smith.database import immediate
 from smith.errors import BadInput
-from smith.state import MIGRATIONS, immediate, open_state
+from smith.state import MIGRATIONS, open_state
 
 
 def test_a_new_database_has_every_migration(tmp_path: Path) -> None:

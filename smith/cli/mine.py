@@ -15,9 +15,11 @@ from rich.text import Text
 from smith.cli.common import json_option, print_json, progress, screen
 from smith.errors import BadInput
 from smith.git.mirrors import open_upstream
-from smith.mine import explain, mine
+from smith.mine import Sampling, explain, mine
+from smith.mine.sampling import DEFAULT_BY
 from smith.paths import Layout, find_root, write_atomically
-from smith.records.candidate import Candidate, Kind, Mined
+from smith.records.candidate import Candidate, Flag, Kind, Mined
+from smith.records.config import Config, MineConfig
 
 
 @click.command("mine")
@@ -27,9 +29,17 @@ from smith.records.candidate import Candidate, Kind, Mined
 @click.option("--pr", "numbers", type=int, multiple=True, help="Only this pull request; repeatable.")
 @click.option("--language", help="Only these kernel languages, with commas: triton,hip,cuda,native,...")
 @click.option("--kind", help=f"Only these kinds, with commas: {','.join(k.value for k in Kind)}.")
+@click.option("--operator", help="Only these operator classes, with commas: norm,attention,gemm,moe,quant,...")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many candidates, newest first.")
 @click.option("--branch", help="Another branch than the default one.")
 @click.option("--name", help="owner/name, where a local path does not tell.")
+@click.option("--reject", help=f"Also leave out what has these flags, with commas: {','.join(f.value for f in Flag)}.")
+@click.option("--allow", help="Do not leave out what has these flags, with commas.")
+@click.option("--sample", type=click.IntRange(min=0), help="Draw so many of the candidates, stratified.")
+@click.option("--by", help=f"What a sample is stratified by, with commas (default: {','.join(DEFAULT_BY)}).")
+@click.option("--seed", default="0", show_default=True, help="Of the sample and of the split.")
+@click.option("--holdout", type=click.FloatRange(min=0, max=1, max_open=True), help="Share to hold out, by lineage.")
+@click.option("--verify", is_flag=True, help="Merge base and head of each candidate again and compare the trees.")
 @click.option("--rejects", is_flag=True, help="Also list what was left out, and why.")
 @click.option("--all", "everything", is_flag=True, help="Every pull request that changes a kernel body.")
 @click.option("--explain", "explained", type=int, help="Say how one pull request was judged.")
@@ -45,9 +55,17 @@ def command(
     numbers: tuple[int, ...],
     language: str | None,
     kind: str | None,
+    operator: str | None,
     limit: int | None,
     branch: str | None,
     name: str | None,
+    reject: str | None,
+    allow: str | None,
+    sample: int | None,
+    by: str | None,
+    seed: str,
+    holdout: float | None,
+    verify: bool,
     rejects: bool,
     everything: bool,
     explained: int | None,
@@ -59,12 +77,16 @@ def command(
 
     REPO is a URL, owner/name on GitHub, a local path, or smith:sample.
     """
-    upstream = open_upstream(repo, mirrors(ctx), name=name, refresh=not no_fetch)
+    place = mirrors(ctx)
+    cache, config = place.parent / "mining.db", settings(ctx)
+    upstream = open_upstream(repo, place, name=name, refresh=not no_fetch)
     if upstream.stale:
         click.echo(f"smith: {upstream.repo}: using the mirror as it is: {upstream.stale}", err=True)
     if explained is not None:
-        for line in explain(upstream.repository, repo=upstream.repo, url=upstream.url, number=explained, branch=branch):
-            click.echo(line)
+        lines = explain(
+            upstream.repository, repo=upstream.repo, number=explained, branch=branch, config=config, cache=cache
+        )
+        click.echo("\n".join(lines))
         return
     if upstream.repository.text("rev-parse", "--is-shallow-repository") == "true":
         raise BadInput(f"{repo} is a shallow clone: its history is cut off", hint="git fetch --unshallow")
@@ -78,18 +100,27 @@ def command(
             until=until,
             numbers=numbers,
             languages=words(language),
-            kinds=_kinds(kind),
+            kinds=words(kind),
+            operators=words(operator),
+            reject=words(reject),
+            allow=words(allow),
             limit=limit,
             all=everything,
-            progress=lambda done, total: step(f"{done}/{total}", 0),
+            sample=_sampling(sample, by, seed, holdout),
+            verify=verify,
+            config=config,
+            cache=cache,
+            progress=lambda what, done, total: step(f"{what} {done}/{total}" if total else what, 0),
         )
+    for note in found.notes:
+        click.echo(f"smith: {note}", err=True)
     if out is not None:
-        lines = b"".join(c.model_dump_json().encode() + b"\n" for c in found.candidates)
+        records = b"".join(c.model_dump_json().encode() + b"\n" for c in found.candidates)
         if out.exists() and not out.is_file():
             with out.open("wb") as stream:  # a pipe or a device is written to, never replaced
-                stream.write(lines)
+                stream.write(records)
         else:
-            write_atomically(out, lines)
+            write_atomically(out, records)
     if as_json:
         print_json(_document(found, rejects))
     else:
@@ -106,17 +137,23 @@ def mirrors(ctx: click.Context) -> Path:
     return Path(cache) / "smith" / "mirrors"
 
 
+def settings(ctx: click.Context) -> MineConfig:
+    """The table ``[mine]`` of the data repository's ``smith.toml``, or an empty one where there is none."""
+    root = find_root(ctx.find_root().obj)
+    return Config.load(Layout(root).config).mine if root is not None else MineConfig()
+
+
+def _sampling(count: int | None, by: str | None, seed: str, holdout: float | None) -> Sampling | None:
+    if count is None and holdout is None:
+        if by is not None:
+            raise BadInput("--by is for a sample", hint="give --sample N too")
+        return None
+    return Sampling(count=count, by=tuple(words(by)) or DEFAULT_BY, seed=seed, holdout=holdout or 0.0)
+
+
 def words(value: str | None) -> list[str]:
     """A list given with commas."""
     return [w.strip() for w in value.split(",") if w.strip()] if value else []
-
-
-def _kinds(value: str | None) -> list[str]:
-    known = [k.value for k in Kind]
-    for word in words(value):
-        if word not in known:
-            raise BadInput(f"--kind {word}: no such kind", hint=f"one of: {', '.join(known)}")
-    return words(value)
 
 
 def _document(found: Mined, rejects: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import sqlite_utils
 
 from smith import __version__
+from smith.database import immediate
 from smith.errors import RecordError, SmithError, UnknownTask
 from smith.evaluate.agents import make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
@@ -24,7 +25,7 @@ from smith.records.attempt import Attempt, RunConfig
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.panel import Panel
 from smith.sandbox.base import Sandbox
-from smith.state import immediate, open_state
+from smith.state import open_state
 
 RUN_FILE = "run.json"
 Step = Callable[[str, int], None]

@@ -45,6 +45,8 @@ _DEVICES = {
     "ck": ("rocm",),
     "flydsl": ("rocm",),
     "asm": ("rocm",),
+    "code_object": ("rocm",),
+    "cubin": ("cuda",),
     "cuda": ("cuda",),
     "cute": ("cuda",),
     "cutile": ("cuda",),

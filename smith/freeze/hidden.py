@@ -136,7 +136,7 @@ def _pattern(template: bytes, words: Collection[bytes]) -> re.Pattern[bytes] | N
 
 def _kernel_names(candidate: Candidate) -> set[bytes]:
     """Changed kernels, and the file names of kernels that are not Python (those are called through a wrapper)."""
-    names = {symbol.rsplit(".", 1)[-1] for kernel in candidate.kernels for symbol in kernel.symbols}
+    names = {symbol.rsplit(".", 1)[-1] for kernel in candidate.kernels for symbol in kernel.code}
     names |= {PurePosixPath(k.path).stem for k in candidate.kernels if not k.path.endswith(".py")}
     return {name.encode() for name in names if len(name) > 3}
 

@@ -1,116 +1,105 @@
-"""Kernels in C-like files: functions that their header (or body) marks as device code or as a loop nest.
-
-A scanner of braces over text without comments, strings and preprocessor lines; it understands namespaces, classes and
-``extern "C"`` blocks, and treats what it does not understand as no kernel.
-"""
+"""Kernels in C-like files: functions that their header (or body) marks as device code or as a loop nest."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
+from smith.mine import c_functions, c_lexical
 from smith.mine.rules import SourceRule
 from smith.mine.source import NOTHING, Kernel, Source
 
-_NOISE = re.compile(r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'""", re.DOTALL)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
-_STOP = re.compile(r"[{};]")
-_ATTRIBUTE = re.compile(r"\b(?:__\w+__|alignas|noexcept|decltype|requires|[A-Z][A-Z0-9_]+)\s*\((?:[^()]|\([^()]*\))*\)")
-_FUNCTION = re.compile(r"(~?[A-Za-z_]\w*(?:\s*::\s*~?[A-Za-z_]\w*)*|operator\s*[^\s\w(]+|operator\s*\(\s*\))\s*\(")
-_SCOPE = re.compile(r"\b(namespace|struct|class|union)\b(?:\s+[A-Z_]+(?:\([^)]*\))?)?\s+([A-Za-z_][\w:]*)[^()=]*\Z")
-_ANGLE = re.compile(r"[<>]")
-_TEMPLATE = re.compile(r"^\s*template\s*<")
-_NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "defined"})
-_BLANK = re.compile(r"\s+")
-_ASSEMBLY_NAME = re.compile(r"^\s*\.(?:globl|global|amdhsa_kernel|entry|visible\s+\.entry)\s+([\w.$]+)", re.MULTILINE)
+_INCLUDE = re.compile(r"#[ \t]*include[ \t]*[<\"]([^>\"\n]+)")
+_ENTRY = re.compile(r"\b(?:__global__|[A-Z_]+_(?:GLOBAL|KERNEL))\b")
+# Languages whose entries have a word of their own.
+_KERNEL_WORD = {"opencl": re.compile(r"\b(?:__)?kernel\b"), "metal": re.compile(r"\bkernel\b")}
+_WORD = re.compile(r"\w+")
+# A macro of one line: longer ones define functions.
+_SPECIFIER_MACRO = re.compile(
+    r"#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>[^\n{;(]*__(?:device|global)__[^\n{;]*)\Z"
+)
+_ASSEMBLY = (".s", ".asm", ".sass")
+_ASSEMBLY_NAME = re.compile(
+    r"^[ \t]*\.(?P<how>globl|global|amdhsa_kernel|entry|visible[ \t]+\.entry)[ \t]+(?P<name>[\w.$]+)", re.MULTILINE
+)
+_ASSEMBLY_COMMENT = re.compile(r"(?://|;|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def read(text: str, path: str, rules: Sequence[SourceRule]) -> Source:
-    """The kernels of a C-like file at ``path``."""
-    if path.lower().endswith((".s", ".asm", ".sass")):
+    """The kernels of a C-like file at ``path``; overloads and specializations are joined under one name."""
+    where = path.lower()
+    if where.endswith(_ASSEMBLY):
         return _assembly(text)
-    plain = without_comments(text)
-    includes = _INCLUDE.findall(plain)
-    rule = next((rule for rule in rules if rule.matches(path.lower(), plain, includes)), None)
-    if rule is None:
+    # Most files hold no kernels, and their text with its comments tells so already.
+    includes = _INCLUDE.findall(text)
+    if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
+        return NOTHING
+    lexed = c_lexical.lex(text)
+    includes = _INCLUDE.findall(lexed.words)
+    rule = next((rule for rule in rules if rule.matches(where, lexed.words, includes)), None)
+    if rule is None or not _marked(rule, lexed.words):
         return NOTHING
     kernels: dict[str, Kernel] = {}
-    for name, header, body in _functions(_DIRECTIVE.sub("", _without_strings(plain))):
-        if rule.kernel.search(header) and (rule.body is None or rule.body.search(body)):
-            definition = _BLANK.sub(" ", f"{header}{{{body}}}").strip()
-            # Overloads share a name; their texts are joined.
-            earlier = kernels.get(name)
-            kernels[name] = Kernel(rule.language, f"{earlier.text} {definition}" if earlier else definition)
+    own = _own_specifiers(lexed)
+    entry = _KERNEL_WORD.get(rule.language, _ENTRY)
+    for one in c_functions.functions(lexed, words=rule.language in _KERNEL_WORD):
+        header, body = lexed.plain[one.begin : one.body], lexed.plain[one.body : one.end]
+        specifiers = [own[word] for word in _WORD.findall(header) if word in own] if own else []
+        if (specifiers or rule.kernel.search(header)) and (rule.body is None or rule.body.search(body)):
+            kernel = _kernel(
+                rule.language,
+                text[one.begin : one.end],
+                *_rest_of_lines(text, one.begin, one.end),
+                any(specifiers) or entry.search(header) is not None,
+            )
+            earlier = kernels.get(one.name)
+            kernels[one.name] = _joined(earlier, kernel) if earlier else kernel
     return Source(rule.language, kernels) if kernels else NOTHING
 
 
-def without_comments(text: str) -> str:
-    """``text`` without comments; strings stay, since an include is one."""
-    return _NOISE.sub(lambda match: " " if match[0].startswith("/") else match[0], text)
+@lru_cache
+def _loosened(rule: SourceRule) -> SourceRule:
+    """What a file's text with its comments must fulfil for ``rule``: a comment can only add what must be lacking."""
+    return replace(rule, lacks_includes=None, lacks_words=())
 
 
-def _without_strings(text: str) -> str:
-    """Braces and semicolons in strings would mislead the scanner; their content still tells changes apart."""
-    return _NOISE.sub(lambda match: re.sub(r"[{};#]", "\x1a", match[0]), text)
+def _marked(rule: SourceRule, text: str) -> bool:
+    return rule.kernel.search(text) is not None and (rule.body is None or rule.body.search(text) is not None)
 
 
-def _functions(text: str) -> Iterator[tuple[str, str, str]]:
-    """Qualified name, header and body of every function definition outside of other functions."""
-    scopes: list[str] = []
-    begin = 0
-    stops = _STOP.finditer(text)
-    for stop in stops:
-        if stop[0] == "{":
-            header = text[begin : stop.start()]
-            name = _function_name(header)
-            if name is None:
-                scope = _SCOPE.search(header)
-                scopes.append(scope[2] if scope else "")
-                begin = stop.end()
-                continue
-            end = _end_of_body(stops)
-            body = text[stop.end() : end if end is not None else len(text)]
-            yield "::".join([*(scope for scope in scopes if scope), name]), header, body
-            begin = len(text) if end is None else end + 1
-            continue
-        if stop[0] == "}" and scopes:
-            scopes.pop()
-        begin = stop.end()
+def _own_specifiers(lexed: c_lexical.Text) -> dict[str, bool]:
+    """Macros of this file that stand for ``__device__`` or ``__global__``, and whether for the latter."""
+    own: dict[str, bool] = {}
+    for one in lexed.directives:
+        if one.word == "define" and (match := _SPECIFIER_MACRO.match(lexed.raw, one.begin, one.end)):
+            own[match["name"]] = "__global__" in match["body"]
+    return own
 
 
-def _end_of_body(stops: Iterator[re.Match[str]]) -> int | None:
-    depth = 1
-    for stop in stops:
-        depth += {"{": 1, "}": -1, ";": 0}[stop[0]]
-        if depth == 0:
-            return stop.start()
-    return None
+def _rest_of_lines(text: str, begin: int, end: int) -> tuple[str, str]:
+    """What stands before and after a definition on its first and last line."""
+    line_end = text.find("\n", end)
+    return text[text.rfind("\n", 0, begin) + 1 : begin], text[end : len(text) if line_end < 0 else line_end + 1]
 
 
-def _function_name(header: str) -> str | None:
-    plain = _ATTRIBUTE.sub(" ", _after_template(header))
-    match = _FUNCTION.search(plain)
-    if not match or "=" in plain[: match.start()]:
-        return None
-    name = _BLANK.sub("", match[1])
-    return None if name in _NOT_FUNCTIONS else name
+@lru_cache(maxsize=4096)
+def _kernel(language: str, definition: str, before: str, after: str, entry: bool) -> Kernel:
+    """One kernel, and the same object for the same definition: versions of a file share most of theirs."""
+    return Kernel(language, before + definition + after, c_lexical.code(definition), entry)
 
 
-def _after_template(header: str) -> str:
-    """The header without its ``template <...>``, whose defaults may hold parentheses."""
-    while match := _TEMPLATE.match(header):
-        depth, end = 1, len(header)
-        for bracket in _ANGLE.finditer(header, match.end()):
-            depth += 1 if bracket[0] == "<" else -1
-            if depth == 0:
-                end = bracket.end()
-                break
-        header = header[end:]
-    return header
+def _joined(one: Kernel, other: Kernel) -> Kernel:
+    return Kernel(one.language, one.text + other.text, f"{one.code} {other.code}", one.entry or other.entry)
 
 
 def _assembly(text: str) -> Source:
-    plain = _BLANK.sub(" ", re.sub(r"(?://|;|#)[^\n]*", "", text))
-    names = _ASSEMBLY_NAME.findall(text) or ["<file>"]
-    return Source("asm", {name: Kernel("asm", plain) for name in dict.fromkeys(names)})
+    """Every entry of an assembly file, each with the whole file: what belongs to which cannot be told."""
+    code = " ".join(_ASSEMBLY_COMMENT.sub("", text).split())
+    names: dict[str, bool] = {}
+    for match in _ASSEMBLY_NAME.finditer(text):
+        names[match["name"]] = names.get(match["name"], False) or not match["how"].startswith("glob")
+    return Source(
+        "asm", {name: Kernel("asm", text, code, entry) for name, entry in (names or {"<file>": False}).items()}
+    )

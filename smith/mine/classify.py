@@ -6,15 +6,16 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from smith.git.history import Change
 from smith.mine import kernels
 from smith.mine.blobs import Blobs
+from smith.mine.lines import changed_lines
 from smith.mine.rules import Rules
 from smith.mine.source import NOTHING, Source, main_language
+from smith.records.base import Record
 from smith.records.candidate import ChangedFile, KernelChange, Role
 
 _SUBMODULE = "160000"
@@ -28,21 +29,26 @@ _CHANGES: dict[str, Literal["added", "modified", "deleted", "renamed", "type"]] 
 }
 # Tests and data can hold kernels too; these roles are never sources of a task.
 _BY_PATH_ONLY = frozenset({Role.TEST, Role.TEST_SUPPORT, Role.BENCHMARK, Role.CI, Role.VENDORED, Role.GENERATED})
+COMPILED = "<compiled>"
+"""Stands for the kernels of a code object, whose names are not read."""
 _REMEMBERED = 2000
+_REMEMBERED_BYTES = 64 << 20
 
 _Version = tuple[str, str]
 """One version of a file: object id and path."""
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Record):
     """The changed files of one pull request, and the kernels among them that changed."""
 
     files: tuple[ChangedFile, ...]
     kernels: tuple[KernelChange, ...]
     """One entry a changed file that holds kernels; without symbols where only code beside them changed."""
-    moves_only: bool
+    moves_only: bool = False
     """Whether files only move: no edits but to the lines that name what moved."""
+    lines_added: int = 0
+    """Lines with a text that was not there, in files that can hold kernels."""
+    lines_removed: int = 0
 
     @property
     def roles(self) -> frozenset[Role]:
@@ -50,14 +56,29 @@ class Shape:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Every changed kernel."""
+        """Every kernel in which a line changed."""
         return tuple(symbol for kernel in self.kernels for symbol in kernel.symbols)
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Every kernel whose code changed."""
+        return tuple(symbol for kernel in self.kernels for symbol in kernel.code)
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Languages of the changed kernels; of the files beside which code changed where no kernel did."""
         touched = [one for one in self.kernels if one.symbols] or self.kernels
         return tuple(sorted({kernel.language for kernel in touched}))
+
+
+class _Content(NamedTuple):
+    """What the content of a changed file says."""
+
+    role: Role | None = None
+    """None: nothing."""
+    language: str | None = None
+    touched: tuple[str, ...] = ()
+    text_only: tuple[str, ...] = ()
 
 
 class Classifier:
@@ -70,6 +91,8 @@ class Classifier:
         self._blobs = blobs
         self._rules = rules
         self._read: OrderedDict[_Version, Source] = OrderedDict()
+        self._data: OrderedDict[str, bytes | None] = OrderedDict()
+        self._data_bytes = 0
 
     def shape(self, changes: Sequence[Change]) -> Shape:
         """Classify the raw ``changes`` of one pull request."""
@@ -79,27 +102,44 @@ class Classifier:
             for change, role in zip(changes, roles, strict=True)
             if role not in _BY_PATH_ONLY and self._rules.may_hold_kernels(change.path)
         ]
-        sources = self._sources(version for change in judged for version in _versions(change) if version)
+        sources, counts = self._sources(judged)
         contents = {change.path: self._content(change, sources) for change in judged}
+        contents |= {
+            change.path: _Content(Role.KERNEL, language, () if change.exact else (COMPILED,))
+            for change, role in zip(changes, roles, strict=True)
+            if role not in _BY_PATH_ONLY and (language := self._rules.binary(change.path))
+        }
         files: list[ChangedFile] = []
         touched: list[KernelChange] = []
         for change, path_role in zip(changes, roles, strict=True):
-            told, language, found = contents.get(change.path, (None, None, []))
-            role = told or path_role or Role.HOST
-            if role is Role.KERNEL and language:
-                touched.append(KernelChange(path=change.path, language=language, symbols=tuple(found)))
+            told = contents.get(change.path, _Content())
+            role = told.role or path_role or Role.HOST
+            if role is Role.KERNEL and told.language:
+                touched.append(
+                    KernelChange(
+                        path=change.path,
+                        language=told.language,
+                        symbols=told.touched,
+                        text_only=told.text_only or None,
+                    )
+                )
             files.append(
                 ChangedFile(
                     path=change.path,
                     old_path=change.old_path,
                     change=_CHANGES.get(change.status, "modified"),
                     role=role,
-                    language=language,
+                    language=told.language,
                 )
             )
-        edits = any(kernel.symbols for kernel in touched)
-        moves_only = bool(changes) and not edits and self._only_moves(changes, files)
-        return Shape(tuple(files), tuple(touched), moves_only)
+        edits = any(kernel.code for kernel in touched)
+        return Shape(
+            files=tuple(files),
+            kernels=tuple(touched),
+            moves_only=bool(changes) and not edits and self._only_moves(changes, files),
+            lines_added=counts[0],
+            lines_removed=counts[1],
+        )
 
     def _role_by_path(self, change: Change) -> Role | None:
         if _SUBMODULE in (change.old_mode, change.new_mode):
@@ -109,27 +149,55 @@ class Classifier:
             return Role.OTHER
         return role
 
-    def _content(self, change: Change, sources: Mapping[_Version, Source]) -> tuple[Role | None, str | None, list[str]]:
-        """What the content of a file says: its role (None: nothing), language and changed kernels."""
+    def _content(self, change: Change, sources: Mapping[_Version, Source]) -> _Content:
         before, after = (sources[version] if version else NOTHING for version in _versions(change))
         language = after.language or before.language
         if after.generated:
-            return Role.GENERATED, language, []
+            return _Content(Role.GENERATED, language)
         if language is None:
-            return None, None, []
-        found = {} if change.exact else kernels.changed(before.kernels, after.kernels)
-        return Role.KERNEL, main_language(found) or language, list(found)
+            return _Content()
+        found, text_only = ({}, ()) if change.exact else kernels.changed(before.kernels, after.kernels)
+        return _Content(Role.KERNEL, main_language(found) or language, tuple(found), tuple(text_only))
 
-    def _sources(self, versions: Iterable[_Version]) -> dict[_Version, Source]:
-        wanted = list(dict.fromkeys(versions))
-        data = self._blobs.read(oid for oid, path in wanted if (oid, path) not in self._read)
-        for version in wanted:
-            if version not in self._read:
-                self._read[version] = kernels.read(data[version[0]], version[1], self._rules)
-            self._read.move_to_end(version)
-        found = {version: self._read[version] for version in wanted}
-        while len(self._read) > _REMEMBERED:
-            self._read.popitem(last=False)
+    def _sources(self, changes: Iterable[Change]) -> tuple[dict[_Version, Source], tuple[int, int]]:
+        """Both sides of ``changes``, and how many lines were added and removed in all."""
+        found: dict[_Version, Source] = {}
+        added = removed = 0
+        edited = [change for change in changes if not change.exact]
+        data = self._read_data(oid for change in edited for oid, _ in filter(None, _versions(change)))
+        for change in changes:
+            for version in filter(None, _versions(change)):
+                if change.exact:
+                    found[version] = self._source(version, self._read_data([version[0]])[version[0]])
+                else:
+                    found[version] = self._source(version, data[version[0]])
+            if not change.exact:
+                sides = [data[version[0]] if version else b"" for version in _versions(change)]
+                if all(side is not None and b"\0" not in side[:8000] for side in sides):
+                    more, fewer = changed_lines(sides[0] or b"", sides[1] or b"")
+                    added, removed = added + more, removed + fewer
+        return found, (added, removed)
+
+    def _source(self, version: _Version, data: bytes | None) -> Source:
+        if version not in self._read:
+            self._read[version] = kernels.read(data, version[1], self._rules)
+            if len(self._read) > _REMEMBERED:
+                self._read.popitem(last=False)
+        self._read.move_to_end(version)
+        return self._read[version]
+
+    def _read_data(self, oids: Iterable[str]) -> dict[str, bytes | None]:
+        """The content of blobs, the last read ones from memory."""
+        wanted = list(dict.fromkeys(oids))
+        fresh = self._blobs.read(oid for oid in wanted if oid not in self._data)
+        self._data.update(fresh)
+        self._data_bytes += sum(len(data) for data in fresh.values() if data)
+        found = {}
+        for oid in wanted:
+            self._data.move_to_end(oid)
+            found[oid] = self._data[oid]
+        while self._data_bytes > _REMEMBERED_BYTES:
+            self._data_bytes -= len(self._data.popitem(last=False)[1] or b"")
         return found
 
     def _only_moves(self, changes: Sequence[Change], files: Sequence[ChangedFile]) -> bool:
@@ -144,7 +212,7 @@ class Classifier:
             return False
         name = re.compile(rb"\b(?:" + b"|".join(re.escape(os.fsencode(stem)) for stem in sorted(stems)) + rb")\b")
         edited = [change for change in code if not change.exact]
-        data = self._blobs.read(oid for change in edited for oid in (change.old_oid, change.new_oid))
+        data = self._read_data(oid for change in edited for oid in (change.old_oid, change.new_oid))
         return all(_lines(data[one.old_oid], name) == _lines(data[one.new_oid], name) for one in edited)
 
 

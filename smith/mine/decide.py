@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from smith.mine.classify import Shape
 from smith.mine.discover import Merged
-from smith.records.candidate import Kind, Role
+from smith.records.candidate import RECOMMENDED_REJECTS, Flag, Kind, Role
+from smith.records.config import MineConfig
 
 Reason = tuple[str, str]
 """A typed reason and a detail for people."""
@@ -33,37 +34,67 @@ class Case:
     kind_evidence: str
     reverted_by: str | None
     mass: bool
+    compiled: Collection[str] = ()
+    """Languages whose kernels are compiled files."""
+    backport_of: str | None = None
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """What the recommended filters look at."""
+    def flags(self) -> tuple[Flag, ...]:
+        """What filters look at."""
+        changed = {kernel.language for kernel in self.shape.kernels if kernel.code}
         flags = {
-            "reverted": self.reverted_by is not None,
-            "revert": self.kind is Kind.REVERT,
-            "reland": self.kind is Kind.RELAND,
-            "maintenance": self.kind is Kind.MAINTENANCE,
-            "mass_edit": self.mass,
-            "host_only": bool(self.shape.kernels) and not self.shape.symbols,
-            "no_tests": not self.shape.roles & _TESTS,
-            "uncertain": not self.merged.pull_request.certain,
+            Flag.REVERTED: self.reverted_by is not None,
+            Flag.REVERT: self.kind is Kind.REVERT,
+            Flag.RELAND: self.kind is Kind.RELAND,
+            Flag.MAINTENANCE: self.kind is Kind.MAINTENANCE,
+            Flag.MASS_EDIT: self.mass,
+            Flag.HOST_ONLY: bool(self.shape.kernels) and not self.shape.code,
+            Flag.TEXT_ONLY: bool(self.shape.symbols) and not self.shape.code,
+            Flag.BINARY_ONLY: bool(changed) and changed <= set(self.compiled),
+            Flag.NO_TESTS: not self.shape.roles & _TESTS,
+            Flag.UNCERTAIN: not self.merged.pull_request.certain,
+            Flag.BACKPORT: self.backport_of is not None,
         }
         return tuple(name for name, is_set in flags.items() if is_set)
 
 
-def decide(
-    case: Case,
-    languages: Collection[str] = (),
-    kinds: Collection[Kind] = (),
-    *,
-    all: bool = False,
-) -> Reason | None:
+@dataclass(frozen=True)
+class Filters:
+    """What the user wants. ``all`` drops the recommended filters: whatever changes a kernel's body is a candidate."""
+
+    languages: frozenset[str] = frozenset()
+    kinds: frozenset[Kind] = frozenset()
+    reject: frozenset[Flag] = frozenset()
+    """Left out besides the recommended ones."""
+    allow: frozenset[Flag] = frozenset()
+    """Not left out although recommended."""
+    all: bool = False
+
+    @classmethod
+    def of(cls, config: MineConfig) -> Filters:
+        """What ``smith.toml`` asks for."""
+        return cls(
+            languages=frozenset(config.languages),
+            kinds=frozenset(config.kinds),
+            reject=frozenset(config.reject),
+            allow=frozenset(config.allow),
+        )
+
+
+RECOMMENDED = Filters()
+
+
+def decide(case: Case, filters: Filters = RECOMMENDED) -> Reason | None:
     """None for a candidate, else the reason against it: the recommended filters first, then the user's."""
-    reason = _whole(case) if all else _recommended(case)
+    reason = _whole(case) if filters.all else _recommended(case, filters.allow)
     if reason is not None:
         return reason
-    if languages and not set(languages) & set(case.shape.languages):
+    for flag in case.flags:
+        if flag in filters.reject:
+            return flag.value, "asked for with --reject"
+    if filters.languages and not filters.languages & set(case.shape.languages):
         return "language_filter", ", ".join(case.shape.languages)
-    if kinds and case.kind not in kinds:
+    if filters.kinds and case.kind not in filters.kinds:
         return "kind_filter", case.kind.value
     return None
 
@@ -72,18 +103,28 @@ def _whole(case: Case) -> Reason | None:
     return None if case.shape.symbols else _without_kernel(case)
 
 
-def _recommended(case: Case) -> Reason | None:
-    if case.kind is Kind.REVERT:
-        return "revert", case.kind_evidence
-    if case.reverted_by is not None:
-        return "reverted", f"by {case.reverted_by}"
+def _recommended(case: Case, allow: Collection[Flag]) -> Reason | None:
+    details = {
+        Flag.REVERT: case.kind_evidence,
+        Flag.REVERTED: f"by {case.reverted_by}",
+        Flag.MAINTENANCE: case.kind_evidence,
+        Flag.MASS_EDIT: f"{len(case.shape.files)} files",
+        Flag.BINARY_ONLY: "no source of the changed kernels is here",
+    }
+    flags = case.flags
+    early = [Flag.REVERT, Flag.REVERTED]
     # A release or a mass reformat says so in its title; what else it touches does not matter.
-    if case.kind is Kind.MAINTENANCE and case.shape.symbols:
-        return "maintenance", case.kind_evidence
-    if not case.shape.kernels or case.shape.moves_only or case.kind is Kind.MAINTENANCE:
+    if case.shape.code:
+        early.append(Flag.MAINTENANCE)
+    for flag in early:
+        if flag in flags and flag not in allow:
+            return flag.value, details[flag]
+    kernels = bool(case.shape.kernels) and not case.shape.moves_only
+    if not kernels or (case.kind is Kind.MAINTENANCE and Flag.MAINTENANCE not in allow):
         return _without_kernel(case)
-    if case.mass:
-        return "mass_edit", f"{len(case.shape.files)} files"
+    for flag in RECOMMENDED_REJECTS:
+        if flag in flags and flag not in allow and flag not in early:
+            return flag.value, details[flag]
     return None
 
 

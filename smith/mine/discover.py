@@ -2,7 +2,11 @@
 
 A pull request lands in one of three ways: as one commit whose subject ends in ``(#N)`` (squash), as a merge commit
 that says ``Merge pull request #N`` (merge), or commit by commit (rebase). The first two are read off the landed
-commit; the third is proved by comparing what landed with the commits of ``refs/pull/N/head`` (:mod:`.rebase`).
+commit; the third is proved by comparing what landed with the commits of ``refs/pull/N/head`` (:mod:`.rebase`). A merge
+or a squash whose words have lost the number is recognised by the head that it merges (:mod:`.lost`).
+
+A head that merely is an ancestor of the branch has not landed: that is what a closed pull request looks like whose
+branch was moved to the main line.
 """
 
 from __future__ import annotations
@@ -13,12 +17,19 @@ from dataclasses import dataclass
 
 from smith.git.history import Change, Landing, changes_between, first_parent
 from smith.git.repository import Repository
+from smith.mine.lost import lost_numbers
 from smith.mine.rebase import Run, rebased
 from smith.records.pull_request import Evidence, MergeForm, PullRequest
 
-_LAST_NUMBER = re.compile(r"\s*\(#(\d+)\)\s*\Z")
-_MERGE_SUBJECT = re.compile(r"Merge pull request #(\d+) from \S")
-_PULL_REF = re.compile(r"refs/pull/(\d+)/head\Z")
+_LAST_NUMBER = re.compile(r"\s*\([#!](\d+)\)\s*\Z")
+_FIRST_NUMBER = re.compile(r"Merged PR (\d+): ")
+# How GitHub, Gitea and Bitbucket word a merge; GitLab says it in the last line of the body.
+_MERGE_SUBJECT = re.compile(
+    r"Merge pull request #(?P<github>\d+) from \S|Merge pull request '(?P<title>.*)' \(#(?P<gitea>\d+)\) from \S"
+    r"|Merged in \S+ \(pull request #(?P<bitbucket>\d+)\)"
+)
+_MERGE_REQUEST = re.compile(r"^See merge request \S*!(\d+)\s*\Z", re.MULTILINE)
+_PULL_REF = re.compile(r"refs/(?:pull|merge-requests)/(\d+)/head\Z")
 _ELLIPSIS = ("…", "...")
 
 
@@ -54,28 +65,67 @@ def discover(repo: Repository, branch: str) -> History:
     landings = tuple(first_parent(repo, branch))
     heads = pull_heads(repo)
     found = _stated(landings, heads)
-    explained = {landing.oid for _, landing in found.values()}
-    open_heads = {number: oid for number, oid in heads.items() if number not in found}
     merged = [_direct(form, landing, number, heads) for number, (form, landing) in found.items()]
-    merged += _from_runs(repo, rebased(repo, landings, explained, open_heads), landings, heads)
+    merged += _merged_heads(landings, _open(heads, merged), _explained(merged), heads)
+    runs = rebased(repo, landings, _explained(merged), _open(heads, merged))
+    merged += _from_runs(repo, runs, landings, heads)
+    for number, landing in lost_numbers(repo, landings, _explained(merged), _open(heads, merged)).items():
+        record = _record(
+            number, *_words(MergeForm.SQUASH, landing), MergeForm.SQUASH, Evidence.SAME_TREE, (landing,), heads
+        )
+        merged.append(Merged(record, (landing,), landing.changes))
     position = {landing.oid: index for index, landing in enumerate(landings)}
     merged.sort(key=lambda one: position[one.pull_request.merged])
     return History(landings, tuple(merged), heads)
 
 
 def pull_heads(repo: Repository) -> dict[int, str]:
-    """Number to head for every ``refs/pull/N/head`` that is present."""
-    matched = ((_PULL_REF.match(name), oid) for name, oid in repo.refs("refs/pull").items())
+    """Number to head for every ``refs/pull/N/head`` or ``refs/merge-requests/N/head`` that is present."""
+    refs = {**repo.refs("refs/merge-requests"), **repo.refs("refs/pull")}
+    matched = ((_PULL_REF.match(name), oid) for name, oid in refs.items())
     return {int(match[1]): oid for match, oid in matched if match}
 
 
 def numbered(landing: Landing) -> tuple[MergeForm, int] | None:
     """The form and number that the landed commit itself states; only the *last* ``(#N)`` of a subject counts."""
-    if len(landing.parents) > 1 and (match := _MERGE_SUBJECT.match(landing.subject)):
-        return MergeForm.MERGE, int(match[1])
-    if match := _LAST_NUMBER.search(landing.subject):
+    if len(landing.parents) > 1:
+        if match := _MERGE_SUBJECT.match(landing.subject):
+            return MergeForm.MERGE, int(match["github"] or match["gitea"] or match["bitbucket"])
+        if match := _MERGE_REQUEST.search(landing.body):
+            return MergeForm.MERGE, int(match[1])
+    if match := _LAST_NUMBER.search(landing.subject) or _FIRST_NUMBER.match(landing.subject):
         return MergeForm.SQUASH, int(match[1])
     return None
+
+
+def _explained(merged: Sequence[Merged]) -> set[str]:
+    return {landing.oid for one in merged for landing in one.landings}
+
+
+def _open(heads: Mapping[int, str], merged: Sequence[Merged]) -> dict[int, str]:
+    known = {one.number for one in merged}
+    return {number: oid for number, oid in heads.items() if number not in known}
+
+
+def _merged_heads(
+    landings: Sequence[Landing], open_heads: Mapping[int, str], explained: set[str], heads: Mapping[int, str]
+) -> list[Merged]:
+    """Merges that state no number: told by the head that is their second parent (or a later one)."""
+    # Of two heads at one commit the later one took over from the earlier, which was closed.
+    numbers = {oid: number for number, oid in sorted(open_heads.items())}
+    line = {landing.oid for landing in landings}
+    found: dict[int, Landing] = {}
+    for landing in reversed(landings):
+        if landing.oid not in explained:
+            for parent in landing.parents[1:]:
+                if parent in numbers and parent not in line:
+                    found.setdefault(numbers[parent], landing)
+    merged = []
+    for number, landing in found.items():
+        words = _words(MergeForm.MERGE, landing)
+        record = _record(number, *words, MergeForm.MERGE, Evidence.MERGED_HEAD, (landing,), heads)
+        merged.append(Merged(record, (landing,), landing.changes))
+    return merged
 
 
 def _stated(landings: Sequence[Landing], heads: Mapping[int, str]) -> dict[int, tuple[MergeForm, Landing]]:
@@ -104,9 +154,12 @@ def _direct(form: MergeForm, landing: Landing, number: int, heads: Mapping[int, 
 def _words(form: MergeForm, landing: Landing) -> tuple[str, str]:
     """Title and body as the pull request had them."""
     if form is MergeForm.MERGE:
-        title, _, body = landing.body.partition("\n")
+        stated = _MERGE_SUBJECT.match(landing.subject)
+        if stated and stated["title"]:
+            return stated["title"], landing.body
+        title, _, body = _MERGE_REQUEST.sub("", landing.body).partition("\n")
         return title.strip() or landing.subject, body.strip("\n")
-    title, body = _LAST_NUMBER.sub("", landing.subject), landing.body
+    title, body = _FIRST_NUMBER.sub("", _LAST_NUMBER.sub("", landing.subject)), landing.body
     # A long title is cut in the subject, and goes on in the first line of the body.
     first, _, rest = body.partition("\n")
     if title.endswith(_ELLIPSIS) and first.startswith(_ELLIPSIS):

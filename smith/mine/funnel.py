@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from pathlib import Path
 
-from smith.errors import BadInput, UnknownTask
+from smith.errors import BadInput
 from smith.git.repository import Repository
-from smith.mine import kind as kinds_
-from smith.mine import reverts as reverts_
 from smith.mine import rules as rules_
-from smith.mine.blobs import Blobs
-from smith.mine.classify import Classifier, Shape
-from smith.mine.decide import Case, decide
-from smith.mine.discover import History, Merged, discover
-from smith.mine.reverts import Reverts
-from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Kind, Mined, Rejection
-
-Progress = Callable[[int, int], None]
+from smith.mine.decide import Case, Filters, Reason, decide
+from smith.mine.rules import Rules
+from smith.mine.sampling import DEFAULT_BY, Entry, choose
+from smith.mine.signals import Ahead, operator_classes, read
+from smith.mine.survey import Progress, Survey, Wanted, survey
+from smith.mine.verify import verify_all
+from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Flag, Kind, Mined, Rejection
+from smith.records.config import MineConfig
+from smith.records.signals import Signals
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user asked for, parsed once."""
+class Sampling:
+    """How to draw from the candidates; with ``count=None`` all are kept and only their sides are told."""
 
-    since: datetime | None = None
-    until: datetime | None = None
-    numbers: frozenset[int] = frozenset()
-    languages: frozenset[str] = frozenset()
-    kinds: frozenset[Kind] = frozenset()
-    limit: int | None = None
-    all: bool = False
-
-    def selects(self, merged: Merged) -> bool:
-        """Whether ``merged`` is within the selection by date and number."""
-        when = datetime.fromisoformat(merged.pull_request.merged_at)
-        if self.numbers and merged.number not in self.numbers:
-            return False
-        return (self.since is None or when >= self.since) and (self.until is None or when <= self.until)
+    count: int | None = None
+    by: tuple[str, ...] = DEFAULT_BY
+    seed: str = "0"
+    holdout: float = 0.0
 
 
 def mine(
@@ -52,93 +42,107 @@ def mine(
     numbers: Collection[int] = (),
     languages: Collection[str] = (),
     kinds: Collection[str] = (),
+    operators: Collection[str] = (),
+    reject: Collection[str] = (),
+    allow: Collection[str] = (),
     limit: int | None = None,
+    sample: Sampling | None = None,
     all: bool = False,
+    verify: bool = False,
+    config: MineConfig | None = None,
+    cache: Path | None = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Mined:
     """Find the kernel pull requests that were merged into ``branch`` (default: the repository's default branch).
 
-    ``repo`` (``owner/name``) and ``url`` are written into the records. ``since``, ``until`` (ISO dates, both inclusive)
-    and ``numbers`` select what is seen; ``languages``, ``kinds`` and ``limit`` reject with a reason. ``all`` drops
-    the recommended filters: whatever changes the body of a kernel is a candidate. Candidates come newest first.
+    ``repo`` (``owner/name``) and ``url`` are written into the records. ``since``, ``until`` (ISO dates, both
+    inclusive) and ``numbers`` select what is seen; ``languages``, ``kinds``, ``reject`` (flags) and ``limit`` reject.
+    ``all`` drops the recommended filters: whatever changes the body of a kernel is a candidate; ``allow`` drops single
+    ones. ``verify`` merges base and head of each candidate again. ``cache`` is a file that makes the next scan fast;
+    ``jobs`` processes classify (default: one a core). Candidates come newest first.
 
     Raises :class:`~smith.errors.UnknownTask` for a number that is not merged, :class:`~smith.errors.BadInput` for a
-    date, language, kind or branch that does not exist.
+    date, language, kind, flag or branch that does not exist.
     """
-    wanted = _wanted(since, until, numbers, languages, kinds, limit, all)
-    history = discover(upstream_repo, branch or upstream_repo.default_branch)
-    for number in sorted(wanted.numbers):
-        _known(history, number)
-    selected = [one for one in history.merged if wanted.selects(one)]
-    reverts = reverts_.find(history)
-    candidates: list[Candidate] = []
-    rejections: list[Rejection] = []
-    for done, case in enumerate(_cases(upstream_repo, selected, reverts), 1):
-        reason = decide(case, wanted.languages, wanted.kinds, all=wanted.all)
-        if reason is None and wanted.limit is not None and len(candidates) >= wanted.limit:
+    config = config or MineConfig()
+    rules = rules_.load(config.rules)
+    wanted = Wanted(
+        since=_moment(since, time.min) if since else None,
+        until=_moment(until, time.max) if until else None,
+        numbers=frozenset(numbers),
+        filters=_filters(rules, config, languages, kinds, reject, allow, all),
+        limit=_limit(limit),
+    )
+    found = survey(
+        upstream_repo, repo=repo, branch=branch, wanted=wanted, rules=rules, cache=cache, jobs=jobs, progress=progress
+    )
+    _all_known("operator class", wanted_operators := tuple(operators or config.operators), operator_classes())
+    chosen: list[tuple[Case, Candidate]] = []
+    rejections: dict[int, Reason] = {}
+    for case in found.cases:
+        reason = decide(case, wanted.filters)
+        if reason is None and wanted.limit is not None and len(chosen) >= wanted.limit:
             reason = "over_limit", f"the first {wanted.limit} were asked for"
         if reason is None:
-            candidates.append(_candidate(case, repo, url))
+            candidate = _candidate(case, found, repo, url)
+            told = candidate.signals.operators if candidate.signals else ()
+            if wanted_operators and not set(wanted_operators) & set(told):
+                reason = "operator_filter", ", ".join(told)
+            else:
+                chosen.append((case, candidate))
+        if reason is not None:
+            rejections[case.merged.number] = reason
+    if sample is not None:
+        chosen = _sampled(chosen, sample, rejections)
+    if verify:
+        verified = verify_all(upstream_repo, [case.merged for case, _ in chosen], progress)
+        chosen = [(c, one.model_copy(update={"verified": verified[one.pr]})) for c, one in chosen]
+    titles = {case.merged.number: case.merged.pull_request.title for case in found.cases}
+    return Mined(
+        repo=repo,
+        seen=len(found.cases),
+        candidates=tuple(candidate for _, candidate in chosen),
+        rejections=tuple(
+            Rejection(pr=number, title=titles[number], reason=rejections[number][0], detail=rejections[number][1])
+            for number in titles
+            if number in rejections
+        ),
+        notes=found.notes,
+    )
+
+
+def _sampled(
+    chosen: Sequence[tuple[Case, Candidate]], sample: Sampling, rejections: dict[int, Reason]
+) -> list[tuple[Case, Candidate]]:
+    """Those of ``chosen`` that a stratified sample takes, with their side; the others are rejected."""
+    entries = [Entry(one, one.signals or Signals(), one.lineage or f"{one.repo}#{one.pr}") for _, one in chosen]
+    count = len(entries) if sample.count is None else sample.count
+    taken = choose(entries, count, by=sample.by, seed=sample.seed, holdout=sample.holdout)
+    sides = {entry.candidate.pr: side for side in ("train", "held_out") for entry in getattr(taken, side)}
+    kept = []
+    for case, one in chosen:
+        if one.pr in sides:
+            side = sides[one.pr] if sample.holdout else None
+            kept.append((case, one.model_copy(update={"split": side})))
         else:
-            title = case.merged.pull_request.title
-            rejections.append(Rejection(pr=case.merged.number, title=title, reason=reason[0], detail=reason[1]))
-        if progress is not None:
-            progress(done, len(selected))
-    return Mined(repo=repo, seen=len(selected), candidates=tuple(candidates), rejections=tuple(rejections))
+            rejections[one.pr] = "not_sampled", f"{len(sides)} of {len(entries)} were drawn"
+    return kept
 
 
-def explain(
-    upstream_repo: Repository, *, repo: str, url: str, number: int, branch: str | None = None, all: bool = False
-) -> list[str]:
-    """How pull request ``number`` was found, what it changed and what was decided, in lines for people.
-
-    Raises :class:`~smith.errors.UnknownTask` where it is not merged.
-    """
-    history = discover(upstream_repo, branch or upstream_repo.default_branch)
-    merged = _known(history, number)
-    case = next(_cases(upstream_repo, [merged], reverts_.find(history)))
-    record = merged.pull_request
-    reason = decide(case, all=all)
-    certain = "" if record.certain else ", not proved"
-    lines = [
-        f"{repo}#{number}: {record.title}",
-        f"  found by    {record.evidence.value} ({record.form.value}, {record.commits} landed commit(s){certain})",
-        f"  base        {record.base}",
-        f"  merged      {record.merged} at {record.merged_at}",
-        f"  head        {record.head or 'not present here'}",
-        f"  kind        {case.kind.value}: {case.kind_evidence}",
-        *(f"  flag        {flag}" for flag in case.flags),
-    ]
-    symbols = {kernel.path: kernel.symbols for kernel in case.shape.kernels}
-    for file in case.shape.files:
-        moved = f" (was {file.old_path})" if file.old_path else ""
-        named = ", ".join(symbols.get(file.path, ()))
-        language = f" {file.language}" if file.language else ""
-        path = file.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        lines.append(f"  {file.change:<11} {path}{moved}: {file.role.value}{language}{': ' if named else ''}{named}")
-    decision = "candidate" if reason is None else f"rejected: {reason[0]}{f' ({reason[1]})' if reason[1] else ''}"
-    return [*lines, f"  decision    {decision}"]
-
-
-def _cases(repo: Repository, selected: Iterable[Merged], reverts: Reverts) -> Iterator[Case]:
-    rules = rules_.load()
-    with Blobs(repo, largest=rules.limits.largest_source) as blobs:
-        classifier = Classifier(blobs, rules)
-        for merged in selected:
-            yield _case(merged, classifier.shape(merged.changes), reverts, rules.limits)
-
-
-def _case(merged: Merged, shape: Shape, reverts: Reverts, limits: rules_.Limits) -> Case:
-    record = merged.pull_request
-    kind, evidence = kinds_.tell(record.title, record.body, shape)
-    if merged.number in reverts.relands:
-        kind, evidence = Kind.RELAND, reverts.relands[merged.number]
-    mass = len(shape.files) >= limits.mass_files or len(shape.kernels) >= limits.mass_kernel_files
-    return Case(merged, shape, kind, evidence, reverts.reverted.get(merged.number), mass)
-
-
-def _candidate(case: Case, repo: str, url: str) -> Candidate:
-    record, files = case.merged.pull_request, case.shape.files
+def _candidate(case: Case, found: Survey, repo: str, url: str) -> Candidate:
+    record, files, shape = case.merged.pull_request, case.shape.files, case.shape
+    ahead = found.ahead.get(record.number, Ahead(reverted_by=case.reverted_by))
+    signals = read(title=record.title, body=record.body, files=files, kernels=shape.kernels).model_copy(
+        update={
+            "later_fixes": ahead.later_fixes,
+            "reverted_by": ahead.reverted_by,
+            "lands_again": ahead.lands_again,
+            "landed_again_by": ahead.landed_again_by,
+            "lines_added": shape.lines_added,
+            "lines_removed": shape.lines_removed,
+        }
+    )
     return Candidate(
         repo=repo,
         url=url,
@@ -161,47 +165,45 @@ def _candidate(case: Case, repo: str, url: str) -> Candidate:
         test_files=tuple(file.path for file in files if file.role in HIDDEN_ROLES and file.change != "deleted"),
         files=files,
         flags=case.flags,
+        signals=signals,
+        lineage=found.lineages.get(record.number),
     )
 
 
-def _known(history: History, number: int) -> Merged:
-    found = next((one for one in history.merged if one.number == number), None)
-    if found is not None:
-        return found
-    if number in history.heads:
-        why = f"refs/pull/{number}/head exists, so it is open or was closed without a merge into this branch"
-    else:
-        why = "nothing is known of it here"
-    raise UnknownTask(f"pull request #{number} is not merged: {why}", hint="choose one that smith mine lists")
-
-
-def _wanted(
-    since: str | None,
-    until: str | None,
-    numbers: Collection[int],
+def _filters(
+    rules: Rules,
+    config: MineConfig,
     languages: Collection[str],
     kinds: Collection[str],
-    limit: int | None,
+    reject: Collection[str],
+    allow: Collection[str],
     all: bool,
-) -> Wanted:
-    known = rules_.load().languages
-    for language in languages:
-        if language not in known:
-            raise BadInput(f"unknown language {language!r}", hint=f"one of: {', '.join(sorted(known))}")
-    for kind in kinds:
-        if kind not in list(Kind):
-            raise BadInput(f"unknown kind {kind!r}", hint=f"one of: {', '.join(Kind)}")
-    if limit is not None and limit < 0:
-        raise BadInput(f"the limit {limit} is negative")
-    return Wanted(
-        since=_moment(since, time.min) if since else None,
-        until=_moment(until, time.max) if until else None,
-        numbers=frozenset(numbers),
+) -> Filters:
+    """The filters of this call; what it does not say is taken from ``smith.toml``."""
+    languages, kinds = languages or config.languages, kinds or config.kinds
+    _all_known("language", languages, rules.languages)
+    _all_known("kind", kinds, list(Kind))
+    for flags in (reject, allow):
+        _all_known("flag", flags, list(Flag))
+    return Filters(
         languages=frozenset(languages),
-        kinds=frozenset(Kind(kind) for kind in kinds),
-        limit=limit,
+        kinds=frozenset(map(Kind, kinds)),
+        reject=frozenset(map(Flag, (*config.reject, *reject))) - frozenset(map(Flag, allow)),
+        allow=frozenset(map(Flag, (*config.allow, *allow))),
         all=all,
     )
+
+
+def _all_known(what: str, asked: Iterable[str], known: Collection[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise BadInput(f"unknown {what} {name!r}", hint=f"one of: {', '.join(sorted(known))}")
+
+
+def _limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 0:
+        raise BadInput(f"the limit {limit} is negative")
+    return limit
 
 
 def _moment(text: str, day: time) -> datetime:

@@ -30,24 +30,28 @@ def read(data: bytes | None, path: str, rules: Rules) -> Source:
     return replace(source, generated=True) if _GENERATED.search(data, 0, 600) else source
 
 
-def changed(before: Mapping[str, Kernel], after: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    """Kernels added, removed or with other code, by name; removed ones as they were.
+def changed(before: Mapping[str, Kernel], after: Mapping[str, Kernel]) -> tuple[dict[str, Kernel], list[str]]:
+    """Kernels added, removed or with another line, by name (removed ones as they were), and those with the same code.
 
     Comments, docstrings and layout are no code.
     """
     found: dict[str, Kernel] = {}
+    text_only: list[str] = []
     for name, kernel in after.items():
         old = before.get(name)
-        if old is None or not same(old, kernel):
+        if old is None or old.text != kernel.text:
             found[name] = kernel
+            if old is not None and same(old, kernel):
+                text_only.append(name)
     found.update((name, kernel) for name, kernel in before.items() if name not in after)
-    return found
+    return found, text_only
 
 
 def same(old: Kernel, new: Kernel) -> bool:
     """Whether two definitions are the same code."""
     if old.text == new.text:
         return True
-    # C-like definitions are stored without comments and with single blanks.
+    if old.code is not None and new.code is not None:
+        return old.code == new.code
     looks_like_python = new.text.lstrip().startswith(("@", "def ", "async "))
     return looks_like_python and python_source.same_code(old.text, new.text)

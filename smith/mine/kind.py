@@ -99,7 +99,7 @@ def tell(title: str, body: str, shape: Shape) -> tuple[Kind, str]:
     for prefix in prefixes:
         kind = _PREFIXES.get(prefix.lower())
         # `chore:` in front of a change to a kernel's code says nothing about the change.
-        if kind and not (kind in _WORTHLESS and shape.symbols):
+        if kind and not (kind in _WORTHLESS and shape.code):
             return kind, f"title prefix {prefix!r}"
     for kind, pattern in (*_VERBS, *_WORDS):
         if match := pattern.search(plain):

@@ -35,6 +35,12 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"#[^\n]*")
+# A top-level function with nothing behind it, whose decorators are plain names or calls of plain names.
+_HEAD = re.compile(r"^@([A-Za-z_][\w.]*)|^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^[^\s#@)\]}]", re.MULTILINE)
+_INNER = re.compile(r"^[ \t]+@", re.MULTILINE)
+_FIRST_LINES = 8
+_LONG_QUOTES = ('"' * 3, "'" * 3)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,19 +56,20 @@ class _Definition:
 
 def read(text: str, decorators: Mapping[str, str]) -> Source:
     """The kernels of a Python file. A file that this Python cannot parse has none that can be named."""
-    worth = _decoration(frozenset(name.rpartition(".")[2] for name in decorators))
-    if not worth.search(text):
+    known = _last_names(tuple(decorators))
+    worth = _decoration(known)
+    if "@" not in text or not worth.search(text):
         return NOTHING
     found: list[_Definition] = []
     for block in _blocks(text):
-        if worth.search(block):
-            definitions = _definitions(block)
+        if "@" in block and worth.search(block):
+            definitions = _definitions(block, known)
             if definitions is None:
-                found = list(_definitions(text) or ())
+                found = list(_definitions(text, known) or ())
                 break
             found += definitions
     kernels: dict[str, Kernel] = {}
-    aliases = dict(_aliases(text))
+    aliases = dict(_aliases(text)) if found else {}
     for one in found:
         language = _language(one.decorators, aliases, decorators)
         if language is not None:
@@ -76,12 +83,34 @@ def same_code(before: str, after: str) -> bool:
     if before == after:
         return True
     # What no formatter touches differs in nearly every real change, and is compared much faster than syntax trees.
-    if _tokens(before) != _tokens(after):
+    if _differ_between(before, after) or _tokens(before) != _tokens(after):
         return False
     if _lines(before) == _lines(after):
         return True
     old, new = _parse(textwrap.dedent(before)), _parse(textwrap.dedent(after))
     return old is not None and new is not None and _equal(old, new)
+
+
+def _differ_between(before: str, after: str) -> bool:
+    """Whether code differs for sure in the lines between the common first and last lines of two definitions.
+
+    Where it does not, or where that cannot be told from these lines alone, the whole has to be compared.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    rest = min(len(old), len(new)) - first
+    pairs = zip(reversed(old), reversed(new), strict=False)
+    last = next((i for i, (a, b) in enumerate(pairs) if i >= rest or a != b), rest)
+    start = "\n".join(old[:first])
+    middles = ["\n".join(lines[first : len(lines) - last]) for lines in (old, new)]
+    # Inside of a long string, words are no code.
+    if any(start.count(quotes) % 2 or any(quotes in middle for middle in middles) for quotes in _LONG_QUOTES):
+        return False
+    # Mostly the first lines tell.
+    heads = [_tokens("\n".join(lines[first : len(lines) - last][:_FIRST_LINES])) for lines in (old, new)]
+    if any(one != other for one, other in zip(*heads, strict=False)):
+        return True
+    return _tokens(middles[0]) != _tokens(middles[1])
 
 
 def _lines(definition: str) -> list[str]:
@@ -91,6 +120,11 @@ def _lines(definition: str) -> list[str]:
 
 def _tokens(definition: str) -> list[str]:
     return [one or other or token for one, other, token in _TOKEN.findall(definition) if one or other or token]
+
+
+@cache
+def _last_names(decorators: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.rpartition(".")[2] for name in decorators)
 
 
 @cache
@@ -110,8 +144,11 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4096)
-def _definitions(block: str) -> tuple[_Definition, ...] | None:
+def _definitions(block: str, known: frozenset[str]) -> tuple[_Definition, ...] | None:
     """The decorated functions of a block; None where it is no complete piece of Python."""
+    plain = _plain_definition(block, known)
+    if plain is not None:
+        return (plain,)
     tree = _parse(block)
     if tree is None:
         return None
@@ -121,8 +158,39 @@ def _definitions(block: str) -> tuple[_Definition, ...] | None:
         if node.decorator_list:
             start = min(node.lineno, *(decorator.lineno for decorator in node.decorator_list))
             names = tuple(dotted for decorator in node.decorator_list for dotted in _dotted(decorator))
-            found.append(_Definition(name, names, "".join(lines[start - 1 : node.end_lineno])))
+            text = "".join(lines[start - 1 : node.end_lineno])
+            found.append(_Definition(name, names, text.rstrip("\n") + "\n"))
     return tuple(found)
+
+
+def _plain_definition(block: str, known: frozenset[str]) -> _Definition | None:
+    """The definition of a block that holds just one, read off its lines; None where only a parser can tell.
+
+    ``known`` are the last names of decorators that mean something: one that is none of them may wrap one that is.
+    """
+    if not block.startswith("@") or _INNER.search(block) is not None:
+        return None
+    names: list[str] = []
+    for match in _HEAD.finditer(block):
+        if match[2]:
+            if not any(name.rpartition(".")[2] in known for name in names):
+                return None
+            # What stands at the beginning of a later line follows the function, or is part of a string.
+            if _TOP_LEVEL.search(block, match.end()) is not None:
+                return None
+            return _Definition(match[2], tuple(names), _without_tail(block) + "\n")
+        names.append(match[1])
+    return None
+
+
+def _without_tail(block: str) -> str:
+    """``block`` without blank lines and comments at its end, which belong to nothing."""
+    while True:
+        block = block.rstrip()
+        rest, _, last = block.rpartition("\n")
+        if not last.lstrip().startswith("#"):
+            return block
+        block = rest
 
 
 def _parse(text: str) -> ast.Module | None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from smith.mine.discover import History, Merged
 
 _TITLE = re.compile(r"^\W*reverts?\W", re.IGNORECASE)
 _QUOTED = re.compile(r"^\W*reverts?\W+[\"“'`](?P<title>.*)[\"”'`]", re.IGNORECASE)
 _AGAIN = re.compile(
-    r"^\W*(?:re-?lands?|re-?appl(?:y|ies))\W+(?:[\"“'`](?P<quoted>.*)[\"”'`]|(?P<plain>.*))", re.IGNORECASE
+    r"^\W*(?:re-?lands?|re-?appl(?:y|ies))(?:\W*[\"“'`](?P<quoted>.*)[\"”'`]|\W+(?P<plain>.*))", re.IGNORECASE
 )
 _NUMBER = re.compile(r"\(?#(\d+)\)?")
 _OWN_NUMBER = re.compile(r"\s*\(#\d+\)\s*$")
@@ -29,6 +29,10 @@ class Reverts:
 
     reverted: Mapping[int, str]
     relands: Mapping[int, str]
+    takes_back: Mapping[int, int] = field(default_factory=dict)
+    """Number of a revert to the pull request that it took back."""
+    lands_again: Mapping[int, int] = field(default_factory=dict)
+    """Number of a re-land to the reverted pull request whose change it brings back; the first of a row of reverts."""
 
 
 def find(history: History) -> Reverts:
@@ -38,6 +42,8 @@ def find(history: History) -> Reverts:
     by_title: dict[str, Merged] = {}
     reverted: dict[int, str] = {}
     relands: dict[int, str] = {}
+    takes_back: dict[int, int] = {}
+    lands_again: dict[int, int] = {}
     for landing in reversed(history.landings):
         own = by_commit.get(landing.oid)
         subject = own.pull_request.title if own else landing.subject
@@ -45,16 +51,22 @@ def find(history: History) -> Reverts:
             target = _target(subject, landing.body, own, by_commit, by_number, by_title)
             if target is not None and (own is None or target.number != own.number):
                 reverted[target.number] = f"#{own.number}" if own else landing.oid[:12]
+                if own is not None:
+                    takes_back[own.number] = target.number
                 # The revert of a revert brings the first pull request back under its own number.
                 if own is not None and _TITLE.search(target.pull_request.title):
                     relands[own.number] = f"takes back the revert #{target.number}"
+                    if target.number in takes_back:
+                        first = takes_back[target.number]
+                        lands_again[own.number] = lands_again.get(first, first)
         elif own is not None:
             earlier = by_title.get(_again(subject))
             if earlier is not None and earlier.number in reverted and own.number != earlier.number:
                 relands[own.number] = f"lands #{earlier.number} again"
+                lands_again[own.number] = lands_again.get(earlier.number, earlier.number)
         if own is not None:
             by_title[_key(subject)] = own
-    return Reverts(reverted, relands)
+    return Reverts(reverted, relands, takes_back, lands_again)
 
 
 def _target(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any
 
 from smith.records.candidate import Role
+from smith.records.config import PathRow, RuleTable, SourceRow
 
 Pattern = re.Pattern[str]
 
@@ -84,13 +84,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Rules:
-    """Everything in ``rules.toml``."""
+    """Everything in ``rules.toml``, and what a data repository adds to it."""
 
     paths: tuple[PathRule, ...]
     decorators: dict[str, str]
     """Qualified name of a decorator to kernel language."""
     sources: tuple[SourceRule, ...]
+    binaries: dict[str, str]
+    """Suffix of compiled kernels to their language."""
     limits: Limits
+    digest: bytes
+    """Of the whole table."""
 
     def role(self, path: str) -> Role | None:
         """The role that ``path`` alone tells, None where the content decides."""
@@ -105,22 +109,37 @@ class Rules:
     @property
     def languages(self) -> frozenset[str]:
         """Every kernel language that the table knows."""
-        return frozenset(self.decorators.values()) | {rule.language for rule in self.sources}
+        written = frozenset(self.decorators.values()) | {rule.language for rule in self.sources}
+        return written | frozenset(self.binaries.values())
+
+    def binary(self, path: str) -> str | None:
+        """The language of the compiled kernels at ``path``, where it is such a file."""
+        return self.binaries.get(PurePosixPath(path.lower()).suffix)
 
     def may_hold_kernels(self, path: str) -> bool:
         """Whether a file of this name can hold kernels at all."""
         return PurePosixPath(path.lower()).suffix in self.source_suffixes
 
 
-@cache
-def load() -> Rules:
-    """The shipped table."""
-    table = tomllib.loads((files("smith.mine") / "rules.toml").read_text("utf-8"))
+def load(extra: RuleTable | None = None) -> Rules:
+    """The shipped table, with the rows of ``extra`` before it."""
+    return _merged(extra or RuleTable())
+
+
+@lru_cache(maxsize=8)
+def _merged(extra: RuleTable) -> Rules:
+    shipped = RuleTable.loads((files("smith.mine") / "rules.toml").read_bytes(), "rules.toml")
+    limits = {**shipped.limits.model_dump(), **extra.limits.model_dump(exclude_none=True)}
+    # What comes first wins: a decorator's language as well.
+    decorators = {n: row.language for row in (*shipped.decorator, *extra.decorator) for n in row.names}
+    table = hashlib.sha256(shipped.dumps() + extra.dumps())
     return Rules(
-        paths=tuple(_path_rule(row) for row in table["path"]),
-        decorators={name: row["language"] for row in table["decorator"] for name in row["names"]},
-        sources=tuple(_source_rule(row) for row in table["source"]),
-        limits=Limits(**table["limits"]),
+        paths=tuple(_path_rule(row) for row in (*extra.path, *shipped.path)),
+        decorators=decorators,
+        sources=tuple(_source_rule(row) for row in (*extra.source, *shipped.source)),
+        binaries={s: row.language for row in (*shipped.binary, *extra.binary) for s in row.suffixes},
+        limits=Limits(**limits),
+        digest=table.digest(),
     )
 
 
@@ -128,20 +147,20 @@ def _globs(patterns: Sequence[str] | None) -> Pattern | None:
     return re.compile("|".join(translate(pattern) for pattern in patterns)) if patterns else None
 
 
-def _path_rule(row: dict[str, Any]) -> PathRule:
-    return PathRule(Role(row["role"]), _globs(row.get("dirs")), _globs(row.get("names")), tuple(row.get("under", ())))
+def _path_rule(row: PathRow) -> PathRule:
+    return PathRule(row.role, _globs(row.dirs), _globs(row.names), row.under)
 
 
-def _source_rule(row: dict[str, Any]) -> SourceRule:
+def _source_rule(row: SourceRow) -> SourceRule:
     return SourceRule(
-        language=row["language"],
-        suffixes=tuple(row["suffixes"]),
-        kernel=re.compile(row["kernel"]),
-        body=re.compile(row["body"]) if "body" in row else None,
-        dirs=_globs(row.get("dirs")),
-        includes=_globs(row.get("includes")),
-        words=tuple(row.get("words", ())),
-        also=tuple(row.get("also", ())),
-        lacks_includes=_globs(row.get("lacks_includes")),
-        lacks_words=tuple(row.get("lacks_words", ())),
+        language=row.language,
+        suffixes=row.suffixes,
+        kernel=re.compile(row.kernel),
+        body=re.compile(row.body) if row.body is not None else None,
+        dirs=_globs(row.dirs),
+        includes=_globs(row.includes),
+        words=row.words,
+        also=row.also,
+        lacks_includes=_globs(row.lacks_includes),
+        lacks_words=row.lacks_words,
     )

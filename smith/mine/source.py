@@ -12,7 +12,12 @@ class Kernel:
 
     language: str
     text: str
-    """The whole definition: decorators or template, signature and body."""
+    """The whole definition as it stands in the file: decorators or template, signature and body, comments and all."""
+    code: str | None = None
+    """The definition without comments and layout, by which versions are compared; None for Python, where its reader
+    compares ``text``."""
+    entry: bool = False
+    """Whether the host launches it (``__global__``); False for a device function and, where it is not told, Python."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Record
-from smith.records.pull_request import Evidence, MergeForm
+from smith.records.pull_request import Evidence, MergeForm, Verified
+from smith.records.signals import Signals, TestFile
 
 
 class Kind(StrEnum):
@@ -43,6 +44,33 @@ class Role(StrEnum):
     OTHER = "other"
 
 
+class Flag(StrEnum):
+    """What filters look at."""
+
+    REVERT = "revert"
+    REVERTED = "reverted"
+    """Taken back later."""
+    RELAND = "reland"
+    MAINTENANCE = "maintenance"
+    MASS_EDIT = "mass_edit"
+    """Touches so many files that it changes everything a little."""
+    HOST_ONLY = "host_only"
+    """Files with kernels change, but no kernel's code."""
+    TEXT_ONLY = "text_only"
+    """Kernels change in comments, docstrings or layout at most."""
+    BINARY_ONLY = "binary_only"
+    """Every changed kernel is a compiled code object."""
+    NO_TESTS = "no_tests"
+    """No test file changes."""
+    UNCERTAIN = "uncertain"
+    """How it landed is likely, not proved."""
+    BACKPORT = "backport"
+    """The default branch has it too, and this is another branch."""
+
+
+RECOMMENDED_REJECTS = (Flag.REVERT, Flag.REVERTED, Flag.MAINTENANCE, Flag.MASS_EDIT, Flag.BINARY_ONLY)
+"""Flags that are left out unless allowed."""
+
 REFERENCE_ROLES = frozenset(
     {Role.KERNEL, Role.HOST, Role.CONFIG, Role.BUILD, Role.VENDORED, Role.GENERATED, Role.OTHER}
 )
@@ -68,7 +96,14 @@ class KernelChange(Record):
     path: str
     language: str
     symbols: tuple[str, ...] = ()
-    """Qualified names of changed kernels, on the merged side (the base side for removed ones)."""
+    """Qualified names of kernels in which a line changed, on the merged side (the base side for removed ones)."""
+    text_only: tuple[str, ...] | None = None
+    """Those of ``symbols`` whose code is the same (comments, docstrings or layout changed). None: there are none."""
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Those of ``symbols`` whose code changed."""
+        return tuple(symbol for symbol in self.symbols if symbol not in (self.text_only or ()))
 
 
 class Candidate(Document):
@@ -85,6 +120,8 @@ class Candidate(Document):
     form: MergeForm
     evidence: Evidence
     certain: bool = True
+    verified: Verified | None = None
+    """What merging base and head again comes to; None: it was not asked for."""
     base: Oid
     merged: Oid
     head: Oid | None = None
@@ -98,8 +135,16 @@ class Candidate(Document):
     test_files: tuple[str, ...] = ()
     """Changed test files that still exist after the merge."""
     files: tuple[ChangedFile, ...] = ()
-    flags: tuple[str, ...] = ()
-    """What the recommended filters look at: reverted, mass_edit, maintenance, ..."""
+    flags: tuple[Flag, ...] = ()
+    signals: Signals | None = None
+    """Hints for choosing; None in records of an older smith."""
+    lineage: str | None = None
+    """``owner/name#N``: pull requests of one lineage give each other away, and stay on one side of a split. None where
+    only single numbers were mined."""
+    split: Literal["train", "held_out"] | None = None
+    """Its side, where a share was held out."""
+    tests: tuple[TestFile, ...] = ()
+    """Tests that exercise the changed kernels, the surest first, changed or not."""
 
 
 class Rejection(Record):
@@ -119,3 +164,5 @@ class Mined(Record):
     seen: int
     candidates: tuple[Candidate, ...]
     rejections: tuple[Rejection, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader should know besides, such as a history that was rewritten since it was mined last."""

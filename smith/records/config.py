@@ -1,9 +1,106 @@
-"""``smith.toml``: marks a data repository, and says in which layout it is."""
+"""``smith.toml``: marks a data repository, and holds its settings."""
 
 from __future__ import annotations
 
-from smith.records.base import Document
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from smith.records.base import Document, Record
+from smith.records.candidate import Flag, Kind, Role
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    return text
+
+
+Regex = Annotated[str, AfterValidator(_pattern)]
+
+
+class PathRow(Record):
+    """By its path alone a file has a role. Every key that is given must match; all is compared in lower case."""
+
+    role: Role
+    dirs: tuple[str, ...] | None = None
+    """Glob patterns; some folder of the path matches one of them."""
+    names: tuple[str, ...] | None = None
+    """Glob patterns; the file name matches one of them."""
+    under: tuple[str, ...] = ()
+    """Path prefixes."""
+
+
+class DecoratorRow(Record):
+    """A Python function is a kernel where a decorator resolves, through the file's imports, to one of ``names``."""
+
+    language: str
+    names: tuple[str, ...]
+
+
+class SourceRow(Record):
+    """Which C-like files hold kernels of a language, and which functions those are."""
+
+    language: str
+    suffixes: tuple[str, ...]
+    kernel: Regex
+    """Marks the functions that are kernels, in their header."""
+    body: Regex | None = None
+    """Must be found in their body besides."""
+    dirs: tuple[str, ...] | None = None
+    includes: tuple[str, ...] | None = None
+    """Globs; of these and ``words`` one must be found, if any are given."""
+    words: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """One of these words must be found besides."""
+    lacks_includes: tuple[str, ...] | None = None
+    lacks_words: tuple[str, ...] = ()
+
+
+class BinaryRow(Record):
+    """Files that are compiled kernels."""
+
+    language: str
+    suffixes: tuple[str, ...]
+
+
+class LimitsRow(Record):
+    """Sizes from which on something is treated as a whole."""
+
+    largest_source: int | None = None
+    """Bytes; larger files are data, whatever their suffix."""
+    mass_files: int | None = None
+    """A landing that touches so many files is a mass edit."""
+    mass_kernel_files: int | None = None
+
+
+class RuleTable(Record):
+    """How changed files are told apart: the shipped table, or rows that come before it."""
+
+    path: tuple[PathRow, ...] = ()
+    decorator: tuple[DecoratorRow, ...] = ()
+    source: tuple[SourceRow, ...] = ()
+    binary: tuple[BinaryRow, ...] = ()
+    limits: LimitsRow = LimitsRow()
+
+
+class MineConfig(Record):
+    """The table ``[mine]``: what ``smith mine`` does where its options do not say otherwise."""
+
+    languages: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    operators: tuple[str, ...] = ()
+    reject: tuple[Flag, ...] = ()
+    """Flags that are left out besides the recommended ones."""
+    allow: tuple[Flag, ...] = ()
+    """Recommended flags that are not left out."""
+    rules: RuleTable = RuleTable()
 
 
 class Config(Document):
-    """The settings of a data repository. So far there is only its layout's version."""
+    """The settings of a data repository."""
+
+    mine: MineConfig = MineConfig()

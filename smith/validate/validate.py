@@ -279,7 +279,7 @@ class Validation:
     def _launches(self, results: Sequence[TestResult]) -> dict[str, int]:
         """Launches and nested calls of kernels in changed files, summed over ``results``."""
         files = {k.path for k in self.bundle.spec.kernels}
-        symbols = {f"{k.path}::{s}" for k in self.bundle.spec.kernels for s in k.symbols}
+        symbols = {f"{k.path}::{s}" for k in self.bundle.spec.kernels for s in k.code}
         counts: dict[str, int] = {}
         for result in results:
             for kernel, count in result.launches.items():

@@ -132,7 +132,7 @@ def test_a_number_that_is_not_merged(upstream: Upstream) -> None:
     with pytest.raises(UnknownTask, match=r"refs/pull/4/head exists"):
         run(upstream, numbers=[4])
     with pytest.raises(UnknownTask, match="nothing is known"):
-        explain(upstream.repo, repo="o/r", url="u", number=5)
+        explain(upstream.repo, repo="o/r", number=5)
 
 
 def test_a_candidate_holds_all_that_freezing_needs(upstream: Upstream) -> None:
@@ -158,9 +158,11 @@ def test_a_candidate_holds_all_that_freezing_needs(upstream: Upstream) -> None:
 def test_progress_counts_to_the_end(upstream: Upstream) -> None:
     for number in (1, 2):
         upstream.squash(number, f"Change {number}", {"pkg/add.py": kernel(value=number + 1)})
-    seen: list[tuple[int, int]] = []
-    run(upstream, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 2), (2, 2)]
+    seen: list[tuple[str, int, int]] = []
+    run(upstream, verify=True, progress=lambda *step: seen.append(step))
+    assert seen[0][0] == "reading the history"
+    for what in ("classifying", "merging again"):
+        assert [step for step in seen if step[0] == what][-1][1:] == (2, 2)
 
 
 _PATHS = st.sampled_from(

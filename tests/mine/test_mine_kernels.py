@@ -20,7 +20,9 @@ def read(text: str, path: str = "pkg/ops/x.py") -> Source:
 
 
 def changed(before: str, after: str, path: str = "pkg/ops/x.py") -> set[str]:
-    return set(kernels.changed(read(before, path).kernels, read(after, path).kernels))
+    """The kernels whose code changed."""
+    touched, text_only = kernels.changed(read(before, path).kernels, read(after, path).kernels)
+    return set(touched) - set(text_only)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,12 @@ def test_layout_comments_and_host_code_are_no_kernel_change(edit: tuple[str, str
 )
 def test_code_signature_and_decorators_are(edit: tuple[str, str]) -> None:
     assert changed(kernel(), kernel().replace(*edit)) == {"add"}
+
+
+def test_a_comment_touches_a_kernel_and_not_its_code() -> None:
+    before, after = kernel(), kernel().replace("    offs", "    # the offsets\n    offs")
+    touched, text_only = kernels.changed(read(before).kernels, read(after).kernels)
+    assert list(touched) == text_only == ["add"]
 
 
 def test_added_removed_and_moved_within_the_file() -> None:

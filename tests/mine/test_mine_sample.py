@@ -53,6 +53,6 @@ def test_each_is_what_it_should_be(
 def test_the_explanation_ends_with_the_decision(upstream_dir: Path) -> None:
     repo = Repository(upstream_dir)
     for expected in sample.expectations()[:6]:
-        lines = explain(repo, repo=sample.REPO, url=sample.URL, number=expected.number)
+        lines = explain(repo, repo=sample.REPO, number=expected.number)
         assert lines[0].startswith(f"{sample.REPO}#{expected.number}: ")
         assert expected.mined in lines[-1]

@@ -1,0 +1,155 @@
+"""Mining against a hand-checked list and against plain git: ``make bench-mining CLONE=DIR YARDSTICK=FILE``.
+
+CLONE is a git repository with pull refs. YARDSTICK holds one merged pull request a line, as JSON: ``pr``, ``base``,
+``head`` (the landed commit), ``form``, ``kernel_files``, ``kernel_body_files`` and ``tests``. A kernel file of the list is
+``.cu``, ``.cuh``, ``.hip``, ``.metal`` or a Python file with a kernel decorator, outside of benchmarks and examples; the
+body of a kernel changes where a line inside such a function does, or where such a file is new, deleted or native.
+
+Without YARDSTICK only the times are taken: a scan with nothing remembered, one with everything remembered, and what git
+alone takes to print the history and to read the blobs that mining had to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from smith.git.repository import Repository
+from smith.mine import rules as rules_
+from smith.mine.decide import Case
+from smith.mine.survey import Survey, survey
+from smith.records.candidate import Role
+
+NATIVE = (".cu", ".cuh", ".hip", ".metal")
+OUTSIDE = ("benchmark", "benchmarks", "example", "examples")
+
+
+def kernel_files(case: Case) -> set[str]:
+    """Files of the list's definition among the changed ones."""
+    kernels = {kernel.path for kernel in case.shape.kernels}
+    return {
+        file.path
+        for file in case.shape.files
+        if (file.path.endswith(NATIVE) or (file.path in kernels and file.path.endswith(".py"))) and _counts(file.path)
+    }
+
+
+def body_files(case: Case) -> set[str]:
+    """Those in which the body of a kernel changed."""
+    changed = {kernel.path for kernel in case.shape.kernels if kernel.symbols}
+    whole = {file.path for file in case.shape.files if file.change in ("added", "deleted")}
+    return {path for path in kernel_files(case) if path in changed or path in whole or path.endswith(NATIVE)}
+
+
+def tests(case: Case) -> set[str]:
+    """Changed test files that still exist."""
+    return {file.path for file in case.shape.files if file.role is Role.TEST and file.change != "deleted"}
+
+
+def _counts(path: str) -> bool:
+    return not any(part in OUTSIDE for part in PurePosixPath(path).parts[:-1])
+
+
+def compare(found: Survey, rows: Sequence[Mapping[str, Any]], shown: int) -> None:
+    """Print recall and precision of what the list holds, and the differences."""
+    ours = {case.merged.number: case for case in found.cases}
+    theirs = {int(row["pr"]): row for row in rows}
+    _share("merged pull requests", set(ours), set(theirs), shown)
+    both = sorted(set(ours) & set(theirs))
+    for name, key, value in (
+        ("form", "form", lambda case: case.merged.pull_request.form.value),
+        ("base commit", "base", lambda case: case.merged.pull_request.base),
+        ("merged commit", "head", lambda case: case.merged.pull_request.merged),
+    ):
+        wrong = [(n, value(ours[n]), theirs[n][key]) for n in both if value(ours[n]) != theirs[n][key]]
+        print(f"{name:24} {len(both) - len(wrong)} of {len(both)} agree{'' if not wrong else f': {wrong[:shown]}'}")
+    for name, key, files in (
+        ("kernel files", "kernel_files", kernel_files),
+        ("kernel body files", "kernel_body_files", body_files),
+        ("test files", "tests", tests),
+    ):
+        _share(
+            name, {(n, p) for n in both for p in files(ours[n])}, {(n, p) for n in both for p in theirs[n][key]}, shown
+        )
+
+
+def _share(name: str, ours: set[Any], theirs: set[Any], shown: int) -> None:
+    common = len(ours & theirs)
+    recall, precision = common / max(1, len(theirs)), common / max(1, len(ours))
+    print(f"{name:24} {len(theirs)} in the list, {len(ours)} found: recall {recall:.2%}, precision {precision:.2%}")
+    for what, some in (("missed", theirs - ours), ("extra", ours - theirs)):
+        for one in sorted(some)[:shown]:
+            print(f"    {what}: {one}")
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall seconds of one call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def read_blobs(git: Iterable[str], oids: Iterable[str]) -> None:
+    """What any scan must do: read the blobs, each once."""
+    lines = "".join(f"{oid}\n" for oid in oids).encode()
+    subprocess.run([*git, "cat-file", "--batch", "--buffer"], input=lines, stdout=subprocess.DEVNULL, check=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the comparison, then the times."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clone", type=Path)
+    parser.add_argument("--yardstick", type=Path)
+    parser.add_argument("--show", type=int, default=20, help="differences shown of each sort")
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args(argv)
+    repo = Repository.discover(asked.clone)
+    branch = repo.default_branch
+    found = survey(repo, repo="bench/mark")
+    print(f"{len(found.history.landings)} landings, {len(found.history.heads)} heads, {len(found.cases)} merged")
+    if asked.yardstick:
+        rows = [json.loads(line) for line in asked.yardstick.read_text("utf-8").splitlines() if line]
+        compare(found, rows, asked.show)
+    rules = rules_.load()
+    judged = {
+        oid
+        for case in found.cases
+        for change in case.merged.changes
+        if rules.may_hold_kernels(change.path) and not change.exact
+        for oid in (change.old_oid, change.new_oid)
+        if set(oid) != {"0"}
+    }
+    git = ["git", f"--git-dir={repo.git_dir}"]
+    log = [*git, "log", "--first-parent", "-m", "--raw", "--no-abbrev", repo.resolve(branch)]
+
+    def bare() -> None:
+        subprocess.run(log, stdout=subprocess.DEVNULL, check=True)
+        read_blobs(git, judged)
+
+    with tempfile.TemporaryDirectory() as place:
+        full, again, plain = [], [], []
+        for turn in range(asked.rounds):
+            cache = Path(place) / f"{turn}.db"
+            full.append(seconds(lambda cache=cache: survey(repo, repo="bench/mark", cache=cache)))
+            again.append(seconds(lambda cache=cache: survey(repo, repo="bench/mark", cache=cache)))
+            plain.append(seconds(bare))
+    ratios = sorted(a / b for a, b in zip(full, plain, strict=True))
+    memory = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(f"git log --raw and {len(judged)} blobs   {statistics.median(plain):.2f} s")
+    print(f"full scan               {statistics.median(full):.2f} s, {statistics.median(ratios):.1f}x of git alone")
+    print(f"scan of nothing new     {statistics.median(again):.2f} s")
+    print(f"memory                  {memory[0]:.0f} MB here, at most {memory[1]:.0f} MB in a child")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

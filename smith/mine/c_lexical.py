@@ -1,0 +1,140 @@
+"""C-like text below its grammar: comments, strings, directives, and code without layout.
+
+Everything here is one pass of a regular expression: a grammar costs ten times as much a byte.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+_BLOCK = r"/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)"
+_LINE = r"//[^\n\\]*(?:\\.[^\n\\]*)*"
+_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
+# Every alternative begins with a letter of its own: only then does `re` skip what lies between at full speed. A digit
+# in front of an apostrophe is a number with separators.
+_NOISE = re.compile(
+    rf"{_LINE}|{_BLOCK}"
+    r'|"(?<=R")(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
+    rf"|{_STRING}"
+    r"|'(?<!\d')(?:[^'\\\n]|\\.[^'\n]{0,8})'"
+    rf"|\#(?:[^\n\\/\"]+|\\[ \t]*\n|\\.|{_LINE}|{_BLOCK}|{_STRING}|/)*",
+    re.DOTALL,
+)
+_DIRECTIVE = re.compile(r"#[ \t]*(\w+)(?:[ \t]+(0)\b)?")
+_SPACE = re.compile(r"\s+")
+# Blanks that part no two words, and no two operators that would be another one together.
+_LAYOUT = re.compile(r" (?=\W)(?!(?<=\+ )\+|(?<=- )-|(?<=& )&)|(?<=\W) (?=\w)")
+# What follows a conditional whose branches are only parts of a declaration.
+_CONTINUES = (b"{", b"(", b")", b",", b";", b":", b"=", b">")
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A preprocessor line, with its continuations, between two offsets."""
+
+    begin: int
+    end: int
+    word: str
+    never: bool
+    """Whether it is ``#if 0``."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One version of a file in three forms."""
+
+    raw: str
+    words: str
+    """Without comments."""
+    plain: str
+    """Without comments, directives and the content of strings; every other character at its offset in ``raw``."""
+    directives: tuple[Directive, ...]
+
+
+def lex(raw: str) -> Text:
+    """Tell comments, strings and directives from the rest."""
+    words: list[str] = []
+    plain: list[str] = []
+    directives: list[Directive] = []
+    done = 0
+    for match in _NOISE.finditer(raw):
+        begin, end = match.span()
+        between, found = raw[done:begin], match[0]
+        done = end
+        words.append(between)
+        plain.append(between)
+        if found[0] == "/":
+            words.append(" ")
+            plain.append(" " * (end - begin))
+        elif found[0] == "#":
+            words.append(_NOISE.sub(_no_comment, found[1:]).join(("#", "")))
+            plain.append(" " * (end - begin))
+            if word := _DIRECTIVE.match(found):
+                directives.append(Directive(begin, end, word[1], word[2] is not None))
+        else:
+            words.append(found)
+            plain.append(found[0] + " " * (end - begin - 2) + found[-1] if end - begin > 1 else " ")
+    words.append(raw[done:])
+    plain.append(raw[done:])
+    return Text(raw, "".join(words), "".join(plain), tuple(directives))
+
+
+def one_reading(text: Text, *, last: bool = False) -> tuple[bytearray, list[tuple[int, int]]]:
+    """``text.plain`` as one byte a character without branches that cannot be read one after another; their extents.
+
+    The branches of a conditional stay where each is complete. Where they are parts of a declaration, or open other
+    blocks than they close, only the first stays, or the ``last``.
+    """
+    code = bytearray(text.plain.encode("ascii", "replace"))
+    left_out: list[tuple[int, int]] = []
+    open_: list[list[Directive]] = []
+    for directive in text.directives:
+        if directive.word.startswith("if"):
+            open_.append([directive])
+        elif open_ and directive.word.startswith("el"):
+            open_[-1].append(directive)
+        elif open_ and directive.word == "endif":
+            group = [*open_.pop(), directive]
+            branches = [(one.end, two.begin) for one, two in pairwise(group)]
+            dead = [branches.pop(0)] if group[0].never and not _balanced(code, *branches[0]) else []
+            filled = [(begin, end) for begin, end in branches if begin < end and not code[begin:end].isspace()]
+            if len(filled) > 1 and not all(_complete(code, begin, end, directive.end) for begin, end in filled):
+                dead += filled[:-1] if last else filled[1:]
+            for begin, end in dead:
+                code[begin:end] = b" " * (end - begin)
+            left_out += dead
+    return code, left_out
+
+
+def _balanced(code: bytearray, begin: int, end: int) -> bool:
+    return all(code.count(a, begin, end) == code.count(b, begin, end) for a, b in ((b"{", b"}"), (b"(", b")")))
+
+
+def _complete(code: bytearray, begin: int, end: int, after: int) -> bool:
+    if not _balanced(code, begin, end):
+        return False
+    return code[begin:end].rstrip().endswith((b";", b"}")) or not code[after : after + 2000].lstrip().startswith(
+        _CONTINUES
+    )
+
+
+def code(definition: str) -> str:
+    """``definition`` without comments and layout. Directives stay, each between two control characters."""
+    one_line = " ".join(_NOISE.sub(_kept, definition).split())
+    return _LAYOUT.sub("", one_line).strip()
+
+
+def _kept(match: re.Match[str]) -> str:
+    found = match[0]
+    if found[0] == "/":
+        return " "
+    if found[0] == "#":
+        return "\x01#" + _NOISE.sub(_no_comment, found[1:]).replace("\\\n", " ").strip() + "\x02"
+    # Blanks in a string are code.
+    return _SPACE.sub(lambda blanks: "\x03" * len(blanks[0]), found)
+
+
+def _no_comment(match: re.Match[str]) -> str:
+    return " " if match[0][0] == "/" else match[0]

@@ -1,0 +1,148 @@
+"""Devices and architectures that words, paths and guards in code name; the names are data, in ``devices.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_GFX = re.compile(r"(?<![A-Za-z0-9])_*(gfx\d{1,3}[0-9a-f]{0,2})(?![A-Za-z0-9])", re.IGNORECASE)
+_SM = re.compile(r"(?<![A-Za-z0-9])sm_?(\d{2,3})[af]?(?![A-Za-z0-9])", re.IGNORECASE)
+_CUDA_ARCH = re.compile(r"__CUDA_ARCH__\s*(?:>=|==|<|>|<=)\s*(\d{2,3})0\b")
+_CAPABILITY = re.compile(
+    r"(?:get_device_capability\([^()\n]*\)|\bcapability|\bcompute_cap\w*)\s*(?:\[0\])?\s*(?:>=|==)\s*"
+    r"\(?\s*(?P<major>\d{1,2})(?:\s*,\s*(?P<minor>\d))?"
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What was named, the first first and each once."""
+
+    devices: tuple[str, ...] = ()
+    """Kinds (``rocm``, ``cuda``, ...) and names (``MI300X``, ``H100``, ...)."""
+    architectures: tuple[str, ...] = ()
+    """``gfx942``, ``sm_90``, ``avx512``, ..."""
+
+
+@dataclass(frozen=True)
+class _Device:
+    name: str
+    kind: str
+    architecture: str | None
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class _Table:
+    devices: tuple[_Device, ...]
+    heads: frozenset[str]
+    """First words of names of two words."""
+    kinds: tuple[tuple[str, re.Pattern[str]], ...]
+    guards: tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def named(*, title: str = "", paths: Iterable[str] = (), codes: Iterable[str] = (), body: str = "") -> Named:
+    """What the words of a pull request, its changed paths and the ``codes`` it changed name: the surest first.
+
+    Bodies count only where they name a device or an architecture: ``cuda`` and ``hip`` stand in most of them.
+    """
+    places = " / ".join(dict.fromkeys(paths))
+    found = [*_words(title, True), *_words(places, True)]
+    for code in codes:
+        found += _guards(code)
+    found += _words(body, False)
+    return Named(
+        tuple(dict.fromkeys(name for is_device, name in found if is_device)),
+        tuple(dict.fromkeys(name for is_device, name in found if not is_device)),
+    )
+
+
+def names(text: str) -> list[str]:
+    """The devices that ``text`` names, in its order, each once. No kinds: ``MI300X``, not ``rocm``."""
+    return [device.name for device in _devices(text)]
+
+
+_Found = tuple[bool, str]
+"""Whether it is a device (and no architecture), and its name."""
+
+
+def _words(text: str, with_kinds: bool) -> Iterator[_Found]:
+    for device in _devices(text):
+        yield True, device.name
+        yield True, device.kind
+        if device.architecture:
+            yield False, device.architecture
+    yield from _architectures(text)
+    if with_kinds:
+        yield from ((True, kind) for kind, pattern in _load().kinds if pattern.search(text))
+
+
+def _devices(text: str) -> list[_Device]:
+    heads, found = _load().heads, dict[str, _Device]()
+    before = ""
+    for word in _WORD.findall(text):
+        device = _device(word)
+        if before and (whole := _device(f"{before} {word}")) is not None:
+            # `RTX 4090` is one name; the second word alone may be another, and the first a family.
+            found.pop(before.upper(), None)
+            device = whole
+        if device is not None:
+            found.setdefault(device.name, device)
+        before = word if word.lower() in heads else ""
+    return list(found.values())
+
+
+@lru_cache(maxsize=50_000)
+def _device(word: str) -> _Device | None:
+    # Most words are asked often, and few are names.
+    return next((one for one in _load().devices if one.pattern.fullmatch(word)), None)
+
+
+def _architectures(text: str) -> Iterator[_Found]:
+    for match in _GFX.finditer(text):
+        yield False, match[1].lower()
+        yield True, "rocm"
+    for match in _SM.finditer(text):
+        yield False, f"sm_{match[1]}"
+        yield True, "cuda"
+
+
+def _guards(code: str) -> Iterator[_Found]:
+    yield from ((True, kind) for kind, pattern in _load().guards if pattern.search(code))
+    yield from _architectures(code)
+    for match in _CUDA_ARCH.finditer(code):
+        yield False, f"sm_{match[1]}"
+    for match in _CAPABILITY.finditer(code):
+        major, minor = match["major"], match["minor"] or "0"
+        # Written as 9, as (9, 0) or as 90.
+        yield False, f"sm_{major}" if int(major) >= 30 else f"sm_{major}{minor}"
+
+
+@cache
+def _load() -> _Table:
+    table = tomllib.loads((files("smith.mine") / "devices.toml").read_text("utf-8"))
+    rows = [(group["kind"], row) for group in table["device"] for row in group["names"]]
+    return _Table(
+        devices=tuple(
+            _Device(
+                row["name"],
+                kind,
+                row.get("architecture"),
+                re.compile("|".join(row["words"]), 0 if row.get("exact") else re.IGNORECASE),
+            )
+            for kind, row in rows
+        ),
+        heads=frozenset(words.split(" ")[0].lower() for _, row in rows for words in row["words"] if " " in words),
+        kinds=tuple((kind, _whole(words)) for kind, words in table["kinds"].items()),
+        guards=tuple((kind, re.compile(pattern)) for kind, pattern in table["guards"].items()),
+    )
+
+
+def _whole(words: str) -> re.Pattern[str]:
+    # An underscore parts words here, as it does in names and paths.
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])", re.IGNORECASE)

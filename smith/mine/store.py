@@ -1,0 +1,104 @@
+"""What mining remembers between runs: a cache that may be lost at any time, and the last tips that were seen.
+
+Everything in it is named by content: a shape by the raw changes (object ids, modes and paths) and the rules that it was
+made with. So a stale answer cannot be given, whatever upstream did meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import sqlite_utils
+
+from smith.database import Migrations, immediate, open_database
+from smith.errors import BadInput, Unavailable
+from smith.git.history import Change
+from smith.mine.classify import Shape
+from smith.mine.rules import Rules
+
+LAYOUT = b"2"
+"""Part of every key; changed whenever the same changes and rules come to another shape."""
+
+MIGRATIONS: Migrations = (
+    (
+        "CREATE TABLE shapes (key BLOB PRIMARY KEY, shape BLOB NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE tips (repo TEXT NOT NULL, branch TEXT NOT NULL, tip TEXT NOT NULL, PRIMARY KEY (repo, branch))"
+        " STRICT, WITHOUT ROWID",
+    ),
+)
+_AT_ONCE = 500
+
+
+class Store:
+    """The open cache, or with ``db=None`` one that remembers nothing."""
+
+    def __init__(self, db: sqlite_utils.Database | None, rules: Rules) -> None:
+        self._db = db
+        self._prefix = LAYOUT + rules.digest
+
+    def key(self, changes: Sequence[Change]) -> bytes:
+        """The name of the shape of ``changes``."""
+        digest = hashlib.blake2b(self._prefix, digest_size=20)
+        for one in changes:
+            parts = (one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.status, one.path, one.old_path or "")
+            digest.update("\0".join(parts).encode("utf-8", "surrogateescape") + b"\n")
+        return digest.digest()
+
+    def shapes(self, keys: Iterable[bytes]) -> dict[bytes, Shape]:
+        """The shapes that are known."""
+        found: dict[bytes, Shape] = {}
+        if self._db is None:
+            return found
+        wanted = list(dict.fromkeys(keys))
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for key, data in self._db.conn.execute(f"SELECT key, shape FROM shapes WHERE key IN ({marks})", some):
+                # A damaged row is as good as none.
+                with contextlib.suppress(ValueError, zlib.error):
+                    found[key] = Shape.model_validate_json(zlib.decompress(data))
+        return found
+
+    def remember(self, shapes: Mapping[bytes, Shape]) -> None:
+        """Keep shapes for another time. A disk that is full is no reason to fail."""
+        if self._db is None or not shapes:
+            return
+        rows = [(key, zlib.compress(shape.model_dump_json().encode(), 1)) for key, shape in shapes.items()]
+        with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
+            self._db.conn.executemany("INSERT OR REPLACE INTO shapes (key, shape) VALUES (?, ?)", rows)
+
+    def last_tip(self, repo: str, branch: str) -> str | None:
+        """What ``branch`` of the repository at ``repo`` named when it was mined last."""
+        if self._db is None:
+            return None
+        row = self._db.conn.execute("SELECT tip FROM tips WHERE repo=? AND branch=?", [repo, branch]).fetchone()
+        return str(row[0]) if row else None
+
+    def remember_tip(self, repo: str, branch: str, tip: str) -> None:
+        """Keep what ``branch`` names now."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
+                self._db.conn.execute("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", [repo, branch, tip])
+
+
+@contextlib.contextmanager
+def open_store(path: Path | None, rules: Rules) -> Iterator[Store]:
+    """Open the cache at ``path``. A damaged one is begun anew; where none can be written, nothing is remembered."""
+    with contextlib.ExitStack() as stack:
+        db: sqlite_utils.Database | None = None
+        if path is not None:
+            try:
+                db = stack.enter_context(open_database(path, MIGRATIONS, "mining cache"))
+            except BadInput:
+                for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+                    path.with_name(name).unlink(missing_ok=True)
+                with contextlib.suppress(BadInput, Unavailable):
+                    db = stack.enter_context(open_database(path, MIGRATIONS, "mining cache"))
+            except Unavailable:
+                pass
+        yield Store(db, rules)
