@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real lint bench clean
+.PHONY: help setup demo test test-all test-real lint bench bench-mining clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -74,6 +74,9 @@ lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
+
+bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the list YARDSTICK; without CLONE: growth
+	@$(BIN)/python benchmarks/mining.py $(CLONE) $(if $(YARDSTICK),--yardstick $(YARDSTICK))
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

@@ -1,9 +1,11 @@
 """Mining against a hand-checked list and against plain git: ``make bench-mining CLONE=DIR YARDSTICK=FILE``.
 
-CLONE is a git repository with pull refs. YARDSTICK holds one merged pull request a line, as JSON: ``pr``, ``base``,
-``head`` (the landed commit), ``form``, ``kernel_files``, ``kernel_body_files`` and ``tests``. A kernel file of the list is
-``.cu``, ``.cuh``, ``.hip``, ``.metal`` or a Python file with a kernel decorator, outside of benchmarks and examples; the
-body of a kernel changes where a line inside such a function does, or where such a file is new, deleted or native.
+CLONE is a git repository with pull refs; without one, histories of 1,000, 10,000 and 100,000 commits are made up, and
+scanned one after the other to see how the time grows. YARDSTICK holds one merged pull request a line, as JSON: ``pr``,
+``base``, ``head`` (the landed commit), ``form``, ``kernel_files``, ``kernel_body_files``, ``tests``. A kernel file of
+the list is ``.cu``, ``.cuh``, ``.hip``, ``.metal`` or a Python file with a kernel decorator, outside of benchmarks and
+examples; the body of a kernel changes where a line inside such a function does, or where such a file is new, deleted or
+native.
 
 Without YARDSTICK only the times are taken: a scan with nothing remembered, one with everything remembered, and what git
 alone takes to print the history and to read the blobs that mining had to read.
@@ -51,8 +53,8 @@ def body_files(case: Case) -> set[str]:
 
 
 def tests(case: Case) -> set[str]:
-    """Changed test files that still exist."""
-    return {file.path for file in case.shape.files if file.role is Role.TEST and file.change != "deleted"}
+    """Changed test files."""
+    return {file.path for file in case.shape.files if file.role is Role.TEST}
 
 
 def _counts(path: str) -> bool:
@@ -104,14 +106,72 @@ def read_blobs(git: Iterable[str], oids: Iterable[str]) -> None:
     subprocess.run([*git, "cat-file", "--batch", "--buffer"], input=lines, stdout=subprocess.DEVNULL, check=True)
 
 
+FILE = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel_{n}(x, size, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK) + {value}
+    tl.store(x + offsets, tl.load(x + offsets, mask=offsets < size), mask=offsets < size)
+
+
+def launch(x):
+    kernel_{n}[(1,)](x, 8, BLOCK=16)
+"""
+
+
+def make_up(place: Path, commits: int) -> Repository:
+    """A history of so many squashed pull requests over 200 files, half of them with a head."""
+    repo = Repository.init_bare(place)
+    child = repo.popen("fast-import", "--quiet", "--done")
+    assert child.stdin is not None
+    child.stdin.write(b"feature done\n")
+    for number in range(commits + 1):
+        n = number % 200
+        text = FILE.format(n=n, value=number).encode()
+        words = b"Fix kernel %d (#%d)" % (n, number) if number else b"Begin"
+        child.stdin.write(
+            b"commit refs/heads/main\ncommitter A <a@example.org> %d +0000\ndata %d\n%s\n"
+            % (1_500_000_000 + 60 * number, len(words), words)
+        )
+        child.stdin.write(b"M 100644 inline pkg/ops/k%d.py\ndata %d\n%s\n" % (n, len(text), text))
+        if number % 2:
+            child.stdin.write(b"reset refs/pull/%d/head\nfrom refs/heads/main\n\n" % number)
+    child.stdin.write(b"done\n")
+    child.stdin.close()
+    if child.wait() != 0:
+        raise SystemExit("the history could not be made up")
+    return repo
+
+
+def growth(sizes: Sequence[int]) -> None:
+    """Scan histories of growing length."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as place:
+            repo = make_up(Path(place) / "up.git", size)
+            cache = Path(place) / "mining.db"
+            full = seconds(lambda repo=repo, cache=cache: survey(repo, repo="bench/mark", cache=cache))
+            again = seconds(lambda repo=repo, cache=cache: survey(repo, repo="bench/mark", cache=cache))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"{size:7} commits   full {full:7.2f} s, {1000 * full / size:.2f} ms a commit   "
+            f"nothing new {again:6.2f} s   {memory:.0f} MB"
+        )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison, then the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clone", type=Path)
+    parser.add_argument("clone", type=Path, nargs="?")
+    parser.add_argument("--sizes", default="1000,10000,100000", help="lengths of histories that are made up")
     parser.add_argument("--yardstick", type=Path)
     parser.add_argument("--show", type=int, default=20, help="differences shown of each sort")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args(argv)
+    if asked.clone is None:
+        growth([int(size) for size in asked.sizes.split(",")])
+        return 0
     repo = Repository.discover(asked.clone)
     branch = repo.default_branch
     found = survey(repo, repo="bench/mark")

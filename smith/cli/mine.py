@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from smith.cli.common import json_option, print_json, progress, screen
 from smith.errors import BadInput
 from smith.git.mirrors import open_upstream
 from smith.mine import Sampling, explain, mine
+from smith.mine.funnel import Enrich
 from smith.mine.sampling import DEFAULT_BY
 from smith.paths import Layout, find_root, write_atomically
-from smith.records.candidate import Candidate, Flag, Kind, Mined
+from smith.records.candidate import Flag, Kind, Mined
 from smith.records.config import Config, MineConfig
+from smith.report import mined
 
 
 @click.command("mine")
@@ -39,10 +39,13 @@ from smith.records.config import Config, MineConfig
 @click.option("--by", help=f"What a sample is stratified by, with commas (default: {','.join(DEFAULT_BY)}).")
 @click.option("--seed", default="0", show_default=True, help="Of the sample and of the split.")
 @click.option("--holdout", type=click.FloatRange(min=0, max=1, max_open=True), help="Share to hold out, by lineage.")
+@click.option("--tests", is_flag=True, help="Also find the tests that lead to the changed kernels.")
 @click.option("--verify", is_flag=True, help="Merge base and head of each candidate again and compare the trees.")
 @click.option("--rejects", is_flag=True, help="Also list what was left out, and why.")
 @click.option("--all", "everything", is_flag=True, help="Every pull request that changes a kernel body.")
 @click.option("--explain", "explained", type=int, help="Say how one pull request was judged.")
+@click.option("--github", is_flag=True, help="Ask GitHub for bodies, labels, issues and review comments.")
+@click.option("--github-url", default=None, help="Another address of its interface (GitHub Enterprise).")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write candidates as JSON lines.")
 @click.option("--no-fetch", is_flag=True, help="Use the mirror as it is.")
 @json_option
@@ -65,10 +68,13 @@ def command(
     by: str | None,
     seed: str,
     holdout: float | None,
+    tests: bool,
     verify: bool,
     rejects: bool,
     everything: bool,
     explained: int | None,
+    github: bool,
+    github_url: str | None,
     out: Path | None,
     no_fetch: bool,
     as_json: bool,
@@ -88,8 +94,6 @@ def command(
         )
         click.echo("\n".join(lines))
         return
-    if upstream.repository.text("rev-parse", "--is-shallow-repository") == "true":
-        raise BadInput(f"{repo} is a shallow clone: its history is cut off", hint="git fetch --unshallow")
     with progress(f"mining {upstream.repo}", None) as step:
         found = mine(
             upstream.repository,
@@ -107,7 +111,9 @@ def command(
             limit=limit,
             all=everything,
             sample=_sampling(sample, by, seed, holdout),
+            tests=tests,
             verify=verify,
+            enrich=_github(upstream.repo, place.parent / "github.db", github_url) if github else None,
             config=config,
             cache=cache,
             progress=lambda what, done, total: step(f"{what} {done}/{total}" if total else what, 0),
@@ -115,7 +121,7 @@ def command(
     for note in found.notes:
         click.echo(f"smith: {note}", err=True)
     if out is not None:
-        records = b"".join(c.model_dump_json().encode() + b"\n" for c in found.candidates)
+        records = b"".join(c.dump_line() + b"\n" for c in found.candidates)
         if out.exists() and not out.is_file():
             with out.open("wb") as stream:  # a pipe or a device is written to, never replaced
                 stream.write(records)
@@ -141,6 +147,16 @@ def settings(ctx: click.Context) -> MineConfig:
     """The table ``[mine]`` of the data repository's ``smith.toml``, or an empty one where there is none."""
     root = find_root(ctx.find_root().obj)
     return Config.load(Layout(root).config).mine if root is not None else MineConfig()
+
+
+def _github(repo: str, cache: Path, url: str | None) -> Enrich:
+    """Ask GitHub with a token from the environment or from ``gh``, or anonymously."""
+    from smith.mine.github import API, GitHub, find_token  # only who asks for it pays for its libraries
+
+    base = url or API
+    token = find_token(base_url=base)
+    client = GitHub(repo, token=token, cache=cache, base_url=base, say=lambda line: click.echo(line, err=True))
+    return lambda texts: {one.number: one for one in client.enrich(list(texts), texts)}
 
 
 def _sampling(count: int | None, by: str | None, seed: str, holdout: float | None) -> Sampling | None:
@@ -169,36 +185,14 @@ def _document(found: Mined, rejects: bool) -> dict[str, Any]:
 
 
 def _show(found: Mined, rejects: bool, out: Path | None) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("PR", "merged", "kind", "languages", "kernels", "tests"):
-        right = column in ("PR", "kernels", "tests")
-        table.add_column(column, justify="right" if right else "left", no_wrap=True)
-    table.add_column("title", overflow="fold")
-    for c in found.candidates:
-        table.add_row(
-            str(c.pr),
-            c.merged_at[:10],
-            c.kind.value,
-            ",".join(c.languages),
-            str(_symbols(c)),
-            str(len(c.test_files)),
-            Text(c.title),
-        )
     if found.candidates:
-        screen.print(table)
-    left_out = ", ".join(f"{n} {r}" for r, n in Counter(r.reason for r in found.rejections).most_common())
-    screen.print(
-        Text(
-            f"{found.repo}: {found.seen} merged pull requests, {len(found.candidates)} candidates; left out: "
-            f"{left_out or 'none'}"
-        )
-    )
+        screen.print(mined.candidates(found))
+    screen.print(Text(f"{found.repo}: {found.seen} merged pull requests", style="bold"))
+    screen.print(mined.funnel(found))
+    for line in mined.made_of(found):
+        screen.print(Text(line), soft_wrap=True)
     if rejects:
-        for r in found.rejections:
-            screen.print(Text(f"  #{r.pr} {r.reason}: {r.detail or r.title}"))
+        for one in found.rejections:
+            screen.print(Text(f"  #{one.pr} {one.reason}: {one.detail or one.title}"), soft_wrap=True)
     if out is not None:
-        screen.print(Text(f"written to {out}; freeze them with: smith freeze --candidates {out}"))
-
-
-def _symbols(candidate: Candidate) -> int:
-    return sum(len(k.symbols) for k in candidate.kernels)
+        screen.print(Text(f"written to {out}; freeze them with: smith freeze --candidates {out}"), soft_wrap=True)

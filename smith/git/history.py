@@ -21,6 +21,8 @@ NULL_OID = "0" * 40
 # only identical files are paired. At git's default a 2,800-commit history took three times as long.
 _RENAMES = ("-M", "-l200")
 
+_PATCH = ("-p", "-r", "--root", "--full-index", "--no-ext-diff", "--no-textconv")
+
 _FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%aI", "%cn", "%cI", "%s", "%b")
 
 
@@ -197,7 +199,7 @@ def patch_ids(repo: Repository, oids: Iterable[str]) -> dict[str, str]:
 def _patch_ids(repo: Repository, oids: Sequence[str]) -> tuple[dict[str, str], str | None]:
     """One pass; the second value is the commit at which it broke."""
     with _stdin(oids) as source:
-        diff = repo.popen("diff-tree", "--stdin", "-p", "-r", "--root", "--full-index", stdin=source.fileno())
+        diff = repo.popen("diff-tree", "--stdin", *_PATCH, stdin=source.fileno())
         assert diff.stdout is not None
         digest = repo.popen("patch-id", "--stable", stdin=diff.stdout.fileno())
         diff.stdout.close()  # the digest holds the only reading end
@@ -218,7 +220,7 @@ def _first_unreadable(repo: Repository, oids: Sequence[str], ids: dict[str, str]
     """The first commit from the last shown one on whose patch cannot be made."""
     shown = [index for index, oid in enumerate(oids) if oid in ids]
     for oid in oids[shown[-1] if shown else 0 :]:
-        if not repo.run("diff-tree", "-p", "-r", "--root", oid).ok:
+        if not repo.run("diff-tree", *_PATCH, oid).ok:
             return oid
     return oids[-1]
 

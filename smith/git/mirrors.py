@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from smith import process
 from smith.errors import NotARepository, SmithError, Unavailable
-from smith.git.repository import Repository
+from smith.git.repository import NETWORK, Repository
 from smith.paths import locked, recover, replacing
 
 SAMPLE = "smith:sample"
@@ -168,7 +168,7 @@ def _fetch(mirror: Repository, address: _Address) -> None:
 
 
 def _network(mirror: Repository, address: _Address, *args: str) -> str:
-    done = mirror.run(*args, timeout_s=FETCH_LIMIT_S)
+    done = mirror.with_env(NETWORK).run(*args, timeout_s=FETCH_LIMIT_S)
     if not done.ok:
         raise _explain(address, done)
     return done.stdout.text

@@ -22,6 +22,9 @@ from smith import process
 from smith.errors import BadInput, CommandFailed, NotARepository, Unavailable
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+NO_PROTOCOL = "none"
+NETWORK = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+"""Variables for a call that is meant to reach a remote; no other call may."""
 OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 
 # Given before the sub-command, these win over every configuration file, that of the repository too.
@@ -84,6 +87,9 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         GIT_ATTR_NOSYSTEM="1",
         GIT_TERMINAL_PROMPT="0",
         GIT_NO_LAZY_FETCH="1",
+        # Older git knows only this: a missing object of a partial clone would be fetched, by a program that the clone's
+        # own configuration names.
+        GIT_ALLOW_PROTOCOL=NO_PROTOCOL,
         GIT_NO_REPLACE_OBJECTS="1",
         GIT_OPTIONAL_LOCKS="0",
         GIT_LITERAL_PATHSPECS="1",

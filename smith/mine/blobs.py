@@ -9,6 +9,7 @@ from types import TracebackType
 
 from smith import process
 from smith.errors import CommandFailed
+from smith.git.objects import plain
 from smith.git.repository import Repository
 
 # So many requests fit into a pipe: neither side ever waits for the other to read.
@@ -22,6 +23,8 @@ class Blobs:
         self._repo = repo
         self._largest = largest
         self._child: subprocess.Popen[bytes] | None = None
+        self.missing: set[str] = set()
+        """What was asked for and is not here."""
 
     def __enter__(self) -> Blobs:
         return self
@@ -52,7 +55,8 @@ class Blobs:
 
     def _ask(self, oids: Sequence[str]) -> None:
         if self._child is None:
-            self._child = self._repo.popen("cat-file", "--batch")
+            # A partial clone's own configuration would make git look for what is missing elsewhere, and die of it.
+            self._child = plain(self._repo).popen("cat-file", "--batch")
         assert self._child.stdin is not None
         try:
             self._child.stdin.write("".join(f"{oid}\n" for oid in oids).encode())
@@ -66,6 +70,7 @@ class Blobs:
         if not header:
             raise CommandFailed(["git", "cat-file", "--batch"], "ended early")
         if len(header) != 3:
+            self.missing.add(header[0].decode("ascii", "replace"))
             return None
         size = int(header[2])
         data = self._child.stdout.read(size + 1)[:-1]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser, Range, Tree
 
-from smith.mine.c_lexical import Text, one_reading
+from smith.mine.c_lexical import LeftOut, Text, one_reading
 
 # Parentheses in parentheses, as deep as `__attribute__((vector_size(4 * sizeof(int))))` and one more.
 _INNER = rb"[^()]*+"
@@ -53,7 +53,7 @@ _MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 _ACCESS = re.compile(rb"^\s*(?:public|private|protected)\s*:(?!:)")
 _DECLARATION = re.compile(rb"\s*((?:::|\[\[|[A-Za-z_~]))")
 _GAP = re.compile(rb"\s{16,}")
-_INK = re.compile(r"\S")
+_INK = re.compile(rb"\S")
 
 _CONTAINERS = frozenset(
     {
@@ -116,24 +116,32 @@ class _Blocks:
 def functions(text: Text, *, words: bool = False) -> list[Function]:
     """Every function definition outside of other functions, in order. ``words``: OpenCL's or Metal's specifiers too."""
     code, left_out = one_reading(text)
-    found = _functions(code, text.plain, words)
+    found = [_whole(one, text, left_out) for one in _functions(code, words)]
     # What the first reading left out lies within functions mostly.
-    missing = [part for part in left_out if "{" in text.plain[slice(*part)] and not _within(part, found)]
+    missing = [one for one in left_out if "{" in text.plain[one.begin : one.end] and not _within(one, found)]
     if missing:
         code, _ = one_reading(text, last=True)
-        found += [
-            one
-            for one in _functions(code, text.plain, words)
-            if any(a <= one.body and one.end <= b for a, b in missing)
-        ]
+        more = _functions(code, words)
+        found += [one for one in more if any(a.begin <= one.body and one.end <= a.end for a in missing)]
     return sorted(found, key=lambda one: one.begin)
 
 
-def _within(part: tuple[int, int], found: list[Function]) -> bool:
-    return any(one.begin <= part[0] and part[1] <= one.end for one in found)
+def _whole(function: Function, text: Text, left_out: list[LeftOut]) -> Function:
+    """``function`` with every branch of a conditional that it ends in."""
+    end = function.end
+    for one in left_out:
+        begin, until = one.instead
+        if function.begin < begin < function.end <= until:
+            end = max(end, one.begin + len(text.plain[one.begin : one.end].rstrip()))
+    return replace(function, end=end) if end > function.end else function
 
 
-def _functions(code: bytearray, plain: str, words: bool) -> list[Function]:
+def _within(part: LeftOut, found: list[Function]) -> bool:
+    return any(one.begin <= part.begin and part.begin + 1 < one.end for one in found)
+
+
+def _functions(code: bytearray, words: bool) -> list[Function]:
+    plain = bytes(code)
     bodies, open_ = _take_bodies_out(code)
     declarations = bytes(code)
     for pattern in (_SPECIFIER, _UNREAD, _WORDS) if words else (_SPECIFIER, _UNREAD):
@@ -220,7 +228,7 @@ def _scopes(declarations: bytes, blocks: list[tuple[int, int, int]]) -> list[tup
     return sorted(named)
 
 
-def _alone(code: bytes, plain: str, blocks: _Blocks, body: _Body) -> Function | None:
+def _alone(code: bytes, plain: bytes, blocks: _Blocks, body: _Body) -> Function | None:
     """The function whose body nothing in the tree owns, from its head parsed by itself, as in a class if need be."""
     head = _ACCESS.sub(lambda match: b" " * len(match[0]), code[body.head : body.begin])
     start = _DECLARATION.match(head)
@@ -240,7 +248,7 @@ def _alone(code: bytes, plain: str, blocks: _Blocks, body: _Body) -> Function | 
     return None
 
 
-def _walk(root: Node, plain: str, blocks: _Blocks) -> Iterator[Function]:
+def _walk(root: Node, plain: bytes, blocks: _Blocks) -> Iterator[Function]:
     """The functions that the tree holds, in no order."""
     # A node, and the offset behind which its text begins.
     pending = [(root, 0)]
@@ -262,7 +270,7 @@ def _walk(root: Node, plain: str, blocks: _Blocks) -> Iterator[Function]:
                 before = child.end_byte
 
 
-def _function(node: Node, plain: str, blocks: _Blocks, before: int) -> Function | None:
+def _function(node: Node, plain: bytes, blocks: _Blocks, before: int) -> Function | None:
     body = node.child_by_field_name("body")
     name = _declared(node)
     if body is None or name is None:

@@ -13,10 +13,10 @@ _BLOCK = r"/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)"
 _LINE = r"//[^\n\\]*(?:\\.[^\n\\]*)*"
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 # Every alternative begins with a letter of its own: only then does `re` skip what lies between at full speed. A digit
-# in front of an apostrophe is a number with separators.
+# in front of an apostrophe is a number with separators. No raw string holds another: what is not closed costs little.
 _NOISE = re.compile(
     rf"{_LINE}|{_BLOCK}"
-    r'|"(?<=R")(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
+    r'|"(?<=R")(?P<mark>[^()\\\s]{0,16})\((?:[^R]|R(?!"))*?\)(?P=mark)"'
     rf"|{_STRING}"
     r"|'(?<!\d')(?:[^'\\\n]|\\.[^'\n]{0,8})'"
     rf"|\#(?:[^\n\\/\"]+|\\[ \t]*\n|\\.|{_LINE}|{_BLOCK}|{_STRING}|/)*",
@@ -39,6 +39,15 @@ class Directive:
     word: str
     never: bool
     """Whether it is ``#if 0``."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A branch of a conditional that a reading does without, and the branch that it takes instead."""
+
+    begin: int
+    end: int
+    instead: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,14 @@ def lex(raw: str) -> Text:
     return Text(raw, "".join(words), "".join(plain), tuple(directives))
 
 
-def one_reading(text: Text, *, last: bool = False) -> tuple[bytearray, list[tuple[int, int]]]:
-    """``text.plain`` as one byte a character without branches that cannot be read one after another; their extents.
+def one_reading(text: Text, *, last: bool = False) -> tuple[bytearray, list[LeftOut]]:
+    """``text.plain`` as one byte a character without branches that cannot be read one after another; and these.
 
     The branches of a conditional stay where each is complete. Where they are parts of a declaration, or open other
     blocks than they close, only the first stays, or the ``last``.
     """
     code = bytearray(text.plain.encode("ascii", "replace"))
-    left_out: list[tuple[int, int]] = []
+    left_out: list[LeftOut] = []
     open_: list[list[Directive]] = []
     for directive in text.directives:
         if directive.word.startswith("if"):
@@ -98,13 +107,17 @@ def one_reading(text: Text, *, last: bool = False) -> tuple[bytearray, list[tupl
         elif open_ and directive.word == "endif":
             group = [*open_.pop(), directive]
             branches = [(one.end, two.begin) for one, two in pairwise(group)]
-            dead = [branches.pop(0)] if group[0].never and not _balanced(code, *branches[0]) else []
+            without: list[LeftOut] = []
+            if group[0].never and not _balanced(code, *branches[0]):
+                begin, end = branches.pop(0)
+                without.append(LeftOut(begin, end, (end, end)))
             filled = [(begin, end) for begin, end in branches if begin < end and not code[begin:end].isspace()]
             if len(filled) > 1 and not all(_complete(code, begin, end, directive.end) for begin, end in filled):
-                dead += filled[:-1] if last else filled[1:]
-            for begin, end in dead:
-                code[begin:end] = b" " * (end - begin)
-            left_out += dead
+                instead = filled.pop(-1 if last else 0)
+                without += [LeftOut(begin, end, instead) for begin, end in filled]
+            for one in without:
+                code[one.begin : one.end] = b" " * (one.end - one.begin)
+            left_out += without
     return code, left_out
 
 

@@ -49,6 +49,8 @@ class Shape(Record):
     lines_added: int = 0
     """Lines with a text that was not there, in files that can hold kernels."""
     lines_removed: int = 0
+    unread: tuple[str, ...] = ()
+    """Changed files whose content is not here (a partial clone): of these nothing is known."""
 
     @property
     def roles(self) -> frozenset[Role]:
@@ -139,6 +141,11 @@ class Classifier:
             moves_only=bool(changes) and not edits and self._only_moves(changes, files),
             lines_added=counts[0],
             lines_removed=counts[1],
+            unread=tuple(
+                change.path
+                for change in judged
+                if any(version and version[0] in self._blobs.missing for version in _versions(change))
+            ),
         )
 
     def _role_by_path(self, change: Change) -> Role | None:

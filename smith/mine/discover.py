@@ -69,7 +69,9 @@ def discover(repo: Repository, branch: str) -> History:
     merged += _merged_heads(landings, _open(heads, merged), _explained(merged), heads)
     runs = rebased(repo, landings, _explained(merged), _open(heads, merged))
     merged += _from_runs(repo, runs, landings, heads)
-    for number, landing in lost_numbers(repo, landings, _explained(merged), _open(heads, merged)).items():
+    squashes = [landing for form, landing in found.values() if form is MergeForm.SQUASH]
+    lost = lost_numbers(repo, landings, _explained(merged), _open(heads, merged), squashes)
+    for number, landing in lost.items():
         record = _record(
             number, *_words(MergeForm.SQUASH, landing), MergeForm.SQUASH, Evidence.SAME_TREE, (landing,), heads
         )

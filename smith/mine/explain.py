@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from smith.git.repository import Repository
 from smith.mine import rules as rules_
 from smith.mine.decide import Case, Filters, decide
+from smith.mine.reach import ReachIndex
 from smith.mine.survey import Wanted, survey
 from smith.mine.verify import verify_all
 from smith.records.config import MineConfig
 from smith.records.pull_request import Verified
+from smith.records.signals import Reach, TestFile
 
 
 def explain(
@@ -32,10 +35,12 @@ def explain(
     wanted = Wanted(numbers=frozenset({number}))
     (case,) = survey(upstream_repo, repo=repo, branch=branch, wanted=wanted, rules=rules, cache=cache).cases
     verified = verify_all(upstream_repo, [case.merged])[number]
-    return [f"{repo}#{number}: {case.merged.pull_request.title}", *_story(case, verified, filters)]
+    with ReachIndex(upstream_repo, rules) as index:
+        tests = index.tests_of(case.merged.landings[-1].tree, case.shape.files, case.shape.kernels)
+    return [f"{repo}#{number}: {case.merged.pull_request.title}", *_story(case, verified, tests, filters)]
 
 
-def _story(case: Case, verified: Verified, filters: Filters) -> list[str]:
+def _story(case: Case, verified: Verified, tests: Sequence[TestFile], filters: Filters) -> list[str]:
     record = case.merged.pull_request
     certain = "" if record.certain else ", not proved"
     lines = [
@@ -56,6 +61,11 @@ def _story(case: Case, verified: Verified, filters: Filters) -> list[str]:
         named = [f"{s} (text only)" if s not in kernel.code else s for s in kernel.symbols] if kernel else []
         tail = f"{': ' if named else ''}{', '.join(named)}"
         lines.append(f"  {file.change:<11} {_shown(file.path)}{moved}: {file.role.value}{language}{tail}")
+    for test in tests:
+        names = ", ".join(kernel.rpartition("::")[2] for kernel in test.kernels[:_MOST_NAMES])
+        more = f" and {len(test.kernels) - _MOST_NAMES} more" if len(test.kernels) > _MOST_NAMES else ""
+        reached = f" {names}{more}" if names else ""
+        lines.append(f"  test        {_shown(test.path)}: {test.runner}, {_REACH[test.reach]}{reached}")
     reason, whole = decide(case, filters), decide(case, Filters(all=True))
     lines.append(f"  decision    {_decision(reason)}")
     if (reason is None) != (whole is None):
@@ -63,6 +73,12 @@ def _story(case: Case, verified: Verified, filters: Filters) -> list[str]:
     return lines
 
 
+_MOST_NAMES = 4
+_REACH = {
+    Reach.CHANGED: "changed, leads to",
+    Reach.CHANGED_ALONE: "changed, leads to no changed kernel",
+    Reach.IMPORTS: "not changed, leads to",
+}
 _VERIFIED = {
     Verified.SAME_TREE: "base and head give the tree that landed",
     Verified.OTHER_TREE: "base and head give another tree than landed: edited while landing, or the head moved on",

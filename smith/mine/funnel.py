@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from pathlib import Path
 
 from smith.errors import BadInput
 from smith.git.repository import Repository
+from smith.mine import kind as kinds_
 from smith.mine import rules as rules_
 from smith.mine.decide import Case, Filters, Reason, decide
+from smith.mine.reach import ReachIndex
 from smith.mine.rules import Rules
-from smith.mine.sampling import DEFAULT_BY, Entry, choose
+from smith.mine.sampling import DEFAULT_BY, Entry, Side, choose, split
 from smith.mine.signals import Ahead, operator_classes, read
 from smith.mine.survey import Progress, Survey, Wanted, survey
 from smith.mine.verify import verify_all
 from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Flag, Kind, Mined, Rejection
 from smith.records.config import MineConfig
+from smith.records.enrichment import Enrichment
 from smith.records.signals import Signals
+
+Enrich = Callable[[Mapping[int, str]], Mapping[int, Enrichment]]
+"""Numbers with the words of their landed commits in; what a forge says of each out, as far as it does."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,9 @@ def mine(
     limit: int | None = None,
     sample: Sampling | None = None,
     all: bool = False,
+    tests: bool = False,
     verify: bool = False,
+    enrich: Enrich | None = None,
     config: MineConfig | None = None,
     cache: Path | None = None,
     jobs: int | None = None,
@@ -59,8 +67,10 @@ def mine(
     ``repo`` (``owner/name``) and ``url`` are written into the records. ``since``, ``until`` (ISO dates, both
     inclusive) and ``numbers`` select what is seen; ``languages``, ``kinds``, ``reject`` (flags) and ``limit`` reject.
     ``all`` drops the recommended filters: whatever changes the body of a kernel is a candidate; ``allow`` drops single
-    ones. ``verify`` merges base and head of each candidate again. ``cache`` is a file that makes the next scan fast;
-    ``jobs`` processes classify (default: one a core). Candidates come newest first.
+    ones. ``enrich`` asks a forge about those that may become candidates. ``sample`` draws from the candidates.
+    ``tests`` finds the tests that lead to the changed kernels. ``verify`` merges base and head of each candidate again.
+    ``cache`` is a file that makes the next scan fast; ``jobs`` processes classify (default: one a core). Candidates
+    come newest first.
 
     Raises :class:`~smith.errors.UnknownTask` for a number that is not merged, :class:`~smith.errors.BadInput` for a
     date, language, kind, flag or branch that does not exist.
@@ -77,31 +87,37 @@ def mine(
     found = survey(
         upstream_repo, repo=repo, branch=branch, wanted=wanted, rules=rules, cache=cache, jobs=jobs, progress=progress
     )
-    _all_known("operator class", wanted_operators := tuple(operators or config.operators), operator_classes())
+    _all_known("operator class", wanted_operators := frozenset(operators or config.operators), operator_classes())
+    cases, enrichments = found.cases, dict[int, Enrichment]()
+    if enrich is not None:
+        cases, enrichments = _enriched(cases, wanted.filters, enrich)
     chosen: list[tuple[Case, Candidate]] = []
     rejections: dict[int, Reason] = {}
-    for case in found.cases:
+    for case in cases:
+        number = case.merged.number
         reason = decide(case, wanted.filters)
         if reason is None and wanted.limit is not None and len(chosen) >= wanted.limit:
             reason = "over_limit", f"the first {wanted.limit} were asked for"
         if reason is None:
-            candidate = _candidate(case, found, repo, url)
+            candidate = _candidate(case, found, enrichments.get(number), repo, url)
             told = candidate.signals.operators if candidate.signals else ()
-            if wanted_operators and not set(wanted_operators) & set(told):
+            if wanted_operators and wanted_operators.isdisjoint(told):
                 reason = "operator_filter", ", ".join(told)
             else:
                 chosen.append((case, candidate))
         if reason is not None:
-            rejections[case.merged.number] = reason
+            rejections[number] = reason
     if sample is not None:
         chosen = _sampled(chosen, sample, rejections)
+    if tests:
+        chosen = _with_tests(upstream_repo, chosen, rules, progress)
     if verify:
         verified = verify_all(upstream_repo, [case.merged for case, _ in chosen], progress)
         chosen = [(c, one.model_copy(update={"verified": verified[one.pr]})) for c, one in chosen]
-    titles = {case.merged.number: case.merged.pull_request.title for case in found.cases}
+    titles = {case.merged.number: case.merged.pull_request.title for case in cases}
     return Mined(
         repo=repo,
-        seen=len(found.cases),
+        seen=len(cases),
         candidates=tuple(candidate for _, candidate in chosen),
         rejections=tuple(
             Rejection(pr=number, title=titles[number], reason=rejections[number][0], detail=rejections[number][1])
@@ -112,28 +128,69 @@ def mine(
     )
 
 
+def _with_tests(
+    repo: Repository, chosen: Sequence[tuple[Case, Candidate]], rules: Rules, progress: Progress | None
+) -> list[tuple[Case, Candidate]]:
+    """Say which tests lead to the changed kernels of each."""
+    found = []
+    with ReachIndex(repo, rules) as index:
+        for done, (case, one) in enumerate(chosen, start=1):
+            reached = index.tests_of(case.merged.landings[-1].tree, case.shape.files, case.shape.kernels)
+            found.append((case, one.model_copy(update={"tests": reached})))
+            if progress is not None:
+                progress("finding tests", done, len(chosen))
+    return found
+
+
+def _enriched(
+    cases: Sequence[Case], filters: Filters, enrich: Enrich
+) -> tuple[tuple[Case, ...], dict[int, Enrichment]]:
+    """Ask the forge about every pull request that may become a candidate, and tell their kinds anew by labels."""
+    anyway = replace(filters, kinds=frozenset())
+    asked = {case.merged.number: _words(case) for case in cases if decide(case, anyway) is None}
+    answers = dict(enrich(asked))
+    told = []
+    for case in cases:
+        answer = answers.get(case.merged.number)
+        if answer is not None and case.kind is not Kind.RELAND:
+            record = case.merged.pull_request
+            kind, evidence = kinds_.tell(record.title, answer.body or record.body, case.shape, answer.labels)
+            case = replace(case, kind=kind, kind_evidence=evidence)
+        told.append(case)
+    return tuple(told), answers
+
+
+def _words(case: Case) -> str:
+    return "\n".join(f"{landing.subject}\n{landing.body}" for landing in case.merged.landings)
+
+
 def _sampled(
     chosen: Sequence[tuple[Case, Candidate]], sample: Sampling, rejections: dict[int, Reason]
 ) -> list[tuple[Case, Candidate]]:
     """Those of ``chosen`` that a stratified sample takes, with their side; the others are rejected."""
     entries = [Entry(one, one.signals or Signals(), one.lineage or f"{one.repo}#{one.pr}") for _, one in chosen]
-    count = len(entries) if sample.count is None else sample.count
-    taken = choose(entries, count, by=sample.by, seed=sample.seed, holdout=sample.holdout)
-    sides = {entry.candidate.pr: side for side in ("train", "held_out") for entry in getattr(taken, side)}
+    if sample.count is None:
+        of = split({entry.lineage for entry in entries}, sample.holdout, sample.seed)
+        sides: dict[int, Side] = {entry.candidate.pr: of[entry.lineage] for entry in entries}
+    else:
+        drawn = choose(entries, sample.count, by=sample.by, seed=sample.seed, holdout=sample.holdout)
+        sides = {entry.candidate.pr: "train" for entry in drawn.train}
+        sides |= {entry.candidate.pr: "held_out" for entry in drawn.held_out}
     kept = []
     for case, one in chosen:
         if one.pr in sides:
-            side = sides[one.pr] if sample.holdout else None
-            kept.append((case, one.model_copy(update={"split": side})))
+            kept.append((case, one.model_copy(update={"split": sides[one.pr] if sample.holdout else None})))
         else:
             rejections[one.pr] = "not_sampled", f"{len(sides)} of {len(entries)} were drawn"
     return kept
 
 
-def _candidate(case: Case, found: Survey, repo: str, url: str) -> Candidate:
+def _candidate(case: Case, found: Survey, enrichment: Enrichment | None, repo: str, url: str) -> Candidate:
     record, files, shape = case.merged.pull_request, case.shape.files, case.shape
+    # Where a forge was asked, its body is the author's own; a squash has the commits' words instead.
+    body = enrichment.body if enrichment and enrichment.body else record.body
     ahead = found.ahead.get(record.number, Ahead(reverted_by=case.reverted_by))
-    signals = read(title=record.title, body=record.body, files=files, kernels=shape.kernels).model_copy(
+    signals = read(title=record.title, body=body, files=files, kernels=shape.kernels).model_copy(
         update={
             "later_fixes": ahead.later_fixes,
             "reverted_by": ahead.reverted_by,
@@ -148,7 +205,7 @@ def _candidate(case: Case, found: Survey, repo: str, url: str) -> Candidate:
         url=url,
         pr=record.number,
         title=record.title,
-        body=record.body,
+        body=body,
         author=record.author,
         form=record.form,
         evidence=record.evidence,
@@ -167,6 +224,7 @@ def _candidate(case: Case, found: Survey, repo: str, url: str) -> Candidate:
         flags=case.flags,
         signals=signals,
         lineage=found.lineages.get(record.number),
+        enrichment=enrichment,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from smith.mine.classify import Shape
 from smith.records.candidate import Kind, Role
@@ -83,14 +83,26 @@ _WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
+# Labels are a team's own words, often with a prefix ("type: bug", "kind/feature").
+_LABELS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(rf"(?:^|[\s:/_-])(?:{pattern})$", _FLAGS))
+    for kind, pattern in (
+        (Kind.FIX, r"bugs?|bug ?fix|fix|regression|correctness"),
+        (Kind.PERF, r"perf|performance|optimi[sz]ation"),
+        (Kind.TUNING, r"(auto)?tun(e|ing)"),
+        (Kind.FEATURE, r"enhancement|features?|feature request|new (op|kernel|model)"),
+        (Kind.REFACTOR, r"refactor(ing)?|clean[- ]?up|tech(nical)?[- ]debt"),
+        (Kind.MAINTENANCE, r"documentation|docs|ci|dependencies|chore|release|build|tests?"),
+    )
+)
 _BODY_FIX = re.compile(
     r"\b(fix(es|ed)?|close[sd]?|resolve[sd]?)\s+(\S+/\S+)?#\d+|\b(wrong|incorrect) results?\b", _FLAGS
 )
 _WORTHLESS = frozenset({Kind.MAINTENANCE})
 
 
-def tell(title: str, body: str, shape: Shape) -> tuple[Kind, str]:
-    """The kind of a pull request and what told it."""
+def tell(title: str, body: str, shape: Shape, labels: Sequence[str] = ()) -> tuple[Kind, str]:
+    """The kind of a pull request and what told it: title, labels, body, shape."""
     if _RELAND.search(title):
         return Kind.RELAND, "the title says that it lands again"
     if _REVERT.search(_without_prefixes(title)[0]):
@@ -101,6 +113,10 @@ def tell(title: str, body: str, shape: Shape) -> tuple[Kind, str]:
         # `chore:` in front of a change to a kernel's code says nothing about the change.
         if kind and not (kind in _WORTHLESS and shape.code):
             return kind, f"title prefix {prefix!r}"
+    for label in labels:
+        for kind, pattern in _LABELS:
+            if pattern.search(label) and not (kind in _WORTHLESS and shape.code):
+                return kind, f"label {label!r}"
     for kind, pattern in (*_VERBS, *_WORDS):
         if match := pattern.search(plain):
             return kind, f"title word {match[0].strip()!r}"

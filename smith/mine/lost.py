@@ -3,16 +3,21 @@
 A squash is the merge of the pull request's head into the commit before it, so its tree is that merge's tree. Merging
 every head into every landing would take hours; a head that was squashed holds, at every path that the landing changed,
 the very blob that landed, and one process answers that for all pairs.
+
+What somebody squashed at home and pushed was not merged, though the content is the same: the pull request was closed.
+So the forge must have committed it, as it did the other squashes, or its words must name the pull request.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from smith.git.history import NULL_OID, Commit, Landing, commits
 from smith.git.merges import merge_trees
+from smith.git.objects import plain
 from smith.git.repository import Repository
 
 # A head is older than its landing, and rarely by more.
@@ -22,15 +27,22 @@ _MOST_PATHS = 40
 
 
 def lost_numbers(
-    repo: Repository, landings: Sequence[Landing], explained: set[str], heads: Mapping[int, str]
+    repo: Repository,
+    landings: Sequence[Landing],
+    explained: set[str],
+    heads: Mapping[int, str],
+    squashes: Collection[Landing],
 ) -> dict[int, Landing]:
     """Number to landing (newest first) of the squashes not in ``explained`` that one of ``heads`` became.
 
+    ``squashes`` are those that state their number: they show who commits what is merged through the forge.
     Without git 2.38 or newer, or without the blobs that a merge needs, nothing is found.
     """
+    common = Counter(one.committer for one in squashes).most_common(1)
+    forge = common[0][0] if common else None
     free = [one for one in landings if one.oid not in explained and len(one.parents) == 1 and one.changes]
     tips = {one.oid: one for one in commits(repo, heads.values(), walk=False)}
-    pairs = [(n, tips[oid], one) for n, oid, one in _likely(free, heads, tips)]
+    pairs = [(n, tips[oid], one) for n, oid, one in _likely(free, heads, tips) if _landed(n, one, forge)]
     pairs = [pair for pair, same in zip(pairs, _hold(repo, pairs), strict=True) if same]
     merged = merge_trees(repo, [(one.parents[0], tip.oid) for _, tip, one in pairs])
     found: dict[int, Landing] = {}
@@ -41,6 +53,11 @@ def lost_numbers(
             found[number] = landing
             taken.add(landing.oid)
     return found
+
+
+def _landed(number: int, landing: Landing, forge: str | None) -> bool:
+    words = f"{landing.subject}\n{landing.body}"
+    return landing.committer == forge or re.search(rf"[#!]{number}\b", words) is not None
 
 
 def _likely(
@@ -75,11 +92,11 @@ def _hold(repo: Repository, pairs: Iterable[tuple[int, Commit, Landing]]) -> lis
     lines = "".join(f"{name}\n" for each in asked for name, _ in each)
     if not lines:
         return [False] * len(asked)
-    out = repo.git(
-        "cat-file", "--batch-check=%(objectname)", "--buffer", input=lines.encode("utf-8", "surrogateescape")
-    )
+    asking = lines.encode("utf-8", "surrogateescape")
+    out = plain(repo).git("cat-file", "--batch-check=%(objectname)", "--buffer", input=asking)
     answers = iter(out.split(b"\n"))
-    return [bool(each) and all(_is(next(answers), oid) for _, oid in list(each)) for each in asked]
+    # A list: every answer is taken, whatever the first of them says.
+    return [all([_is(next(answers), oid) for _, oid in each]) and bool(each) for each in asked]
 
 
 def _is(answer: bytes, oid: str) -> bool:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
 from smith.errors import Unavailable
 from smith.git.history import Change
@@ -54,7 +53,8 @@ def shapes(
     workers = min(jobs or available_cores(), len(chunks)) if len(missing) >= WORTH_PROCESSES else 1
     found = _many(repo, chunks, rules, workers) if workers > 1 else _one(repo, chunks, rules)
     for some in found:
-        store.remember(some)
+        # What could not be read may be here another time.
+        store.remember({key: shape for key, shape in some.items() if not shape.unread})
         known.update(some)
         progress(len(some))
     return [known[key] for key in keys]
@@ -83,7 +83,7 @@ def _many(repo: Repository, chunks: Sequence[_Chunk], rules: Rules, workers: int
     with contextlib.ExitStack() as stack:
         pools = [
             stack.enter_context(
-                ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(repo.git_dir, rules))
+                ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(repo, rules, os.getpid()))
             )
             for _ in parts
         ]
@@ -106,14 +106,16 @@ def _many(repo: Repository, chunks: Sequence[_Chunk], rules: Rules, workers: int
 _classifier: Classifier | None = None
 
 
-def _start(git_dir: Path, rules: Rules) -> None:
+def _start(repo: Repository, rules: Rules, parent: int) -> None:
     """Make a worker process ready; it dies with its parent, and leaves Ctrl-C to it."""
     global _classifier
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before it could be watched
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # what is read is many objects and no cycles; looking for some takes a tenth of the time
-    _classifier = Classifier(Blobs(Repository(git_dir), largest=rules.limits.largest_source), rules)
+    _classifier = Classifier(Blobs(repo, largest=rules.limits.largest_source), rules)
 
 
 def _classify(chunk: _Chunk) -> dict[bytes, Shape]:

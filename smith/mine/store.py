@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,14 +62,14 @@ class Store:
             for key, data in self._db.conn.execute(f"SELECT key, shape FROM shapes WHERE key IN ({marks})", some):
                 # A damaged row is as good as none.
                 with contextlib.suppress(ValueError, zlib.error):
-                    found[key] = Shape.model_validate_json(zlib.decompress(data))
+                    found[key] = Shape.model_validate(json.loads(zlib.decompress(data)))
         return found
 
     def remember(self, shapes: Mapping[bytes, Shape]) -> None:
         """Keep shapes for another time. A disk that is full is no reason to fail."""
         if self._db is None or not shapes:
             return
-        rows = [(key, zlib.compress(shape.model_dump_json().encode(), 1)) for key, shape in shapes.items()]
+        rows = [(key, zlib.compress(shape.dump_line(), 1)) for key, shape in shapes.items()]
         with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
             self._db.conn.executemany("INSERT OR REPLACE INTO shapes (key, shape) VALUES (?, ?)", rows)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from smith.errors import UnknownTask
+from smith.errors import BadInput, UnknownTask
 from smith.git.repository import Repository
 from smith.mine import kind as kinds_
 from smith.mine import lineage
@@ -74,9 +74,12 @@ def survey(
 ) -> Survey:
     """Everything about the merged pull requests that ``wanted`` selects, before any of them is left out.
 
-    Raises :class:`UnknownTask` for a number that is not merged, :class:`~smith.errors.BadInput` for an unknown branch.
+    Raises :class:`UnknownTask` for a number that is not merged, :class:`BadInput` for an unknown branch or a shallow
+    clone.
     """
     rules, wanted = rules or rules_.load(), wanted or Wanted()
+    if upstream_repo.text("rev-parse", "--is-shallow-repository") == "true":
+        raise BadInput(f"{repo} is a shallow clone: its history is cut off", hint="git fetch --unshallow")
     say = progress or (lambda what, done, total: None)
     name = branch or upstream_repo.default_branch
     tip = upstream_repo.resolve(name)
@@ -99,6 +102,9 @@ def survey(
         notes = _rewritten(upstream_repo, store, repo, name, tip)
         found = shapes(upstream_repo, [one.changes for one in read], rules, store, jobs=jobs, progress=classified)
         store.remember_tip(repo, name, tip)
+    unread = sum(len(shape.unread) for shape in found)
+    if unread:
+        notes += (f"{repo}: {unread} changed files could not be read: their blobs are not in this clone",)
     cases = [_case(one, shape, reverts, rules, elsewhere) for one, shape in zip(read, found, strict=True)]
     landed = [] if wanted.numbers else [_landed(case) for case in reversed(cases)]
     return Survey(

@@ -47,7 +47,11 @@ class Record(BaseModel):
 
     def dumps(self) -> bytes:
         """JSON in declared key order, two spaces, one final newline: the same value is the same bytes."""
-        return (json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode()
+        return to_json(self.model_dump(mode="json"), indent=2) + b"\n"
+
+    def dump_line(self) -> bytes:
+        """The same on one line, without its end: for files that hold a record a line."""
+        return to_json(self.model_dump(mode="json"))
 
     def dumps_toml(self) -> bytes:
         """TOML, leaving out what is ``None`` (TOML has no null)."""
@@ -74,6 +78,15 @@ class Reason(Record):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
+
+
+def to_json(data: Any, indent: int | None = None) -> bytes:
+    """JSON as UTF-8; in ASCII where a text holds what UTF-8 cannot (bytes of a path, surrogate-escaped)."""
+    separators = (",", ":") if indent is None else None
+    try:
+        return json.dumps(data, indent=indent, separators=separators, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(data, indent=indent, separators=separators).encode()
 
 
 def read(path: Path) -> bytes:
@@ -107,4 +120,4 @@ def explain(error: ValidationError) -> str:
     return f"{key} {message}{more}" if message.startswith("is ") else f"{key}: {message}{more}"
 
 
-__all__ = ["Document", "Field", "Name", "Oid", "Reason", "Record", "TaskId", "decode", "explain", "read"]
+__all__ = ["Document", "Field", "Name", "Oid", "Reason", "Record", "TaskId", "decode", "explain", "read", "to_json"]

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Record
+from smith.records.enrichment import Enrichment
 from smith.records.pull_request import Evidence, MergeForm, Verified
 from smith.records.signals import Signals, TestFile
 
@@ -143,6 +144,8 @@ class Candidate(Document):
     only single numbers were mined."""
     split: Literal["train", "held_out"] | None = None
     """Its side, where a share was held out."""
+    enrichment: Enrichment | None = None
+    """What the forge says besides, where it was asked (``--github``)."""
     tests: tuple[TestFile, ...] = ()
     """Tests that exercise the changed kernels, the surest first, changed or not."""
 

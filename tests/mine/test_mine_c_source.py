@@ -74,12 +74,19 @@ def test_definitions_are_named_as_the_language_names_them(text: str, name: str, 
 
 
 @pytest.mark.parametrize(
-    "specifier", ["OPUS_D", "CK_TILE_DEVICE", "CK_TILE_HOST_DEVICE", "CUTE_HOST_DEVICE", "OPUS_H_D constexpr"]
+    ("include", "specifier"),
+    [
+        ("opus/opus.hpp", "OPUS_D"),
+        ("opus/opus.hpp", "OPUS_H_D constexpr"),
+        ("ck_tile/core.hpp", "CK_TILE_DEVICE"),
+        ("ck_tile/core.hpp", "CK_TILE_HOST_DEVICE const"),
+        ("cute/tensor.hpp", "CUTE_HOST_DEVICE"),
+    ],
 )
-def test_specifiers_behind_macros(specifier: str) -> None:
-    head = '#include "opus/opus.hpp"\n'
-    text = f"namespace a {{\nstruct S {{\n  {specifier} auto f(int x) {{ return x; }}\n  {specifier} S() {{ g(); }}\n}};\n}}\n"
-    assert set(read(head + text)) == {"a::S::f", "a::S::S"}
+def test_specifiers_behind_macros(include: str, specifier: str) -> None:
+    members = f"  {specifier} S& f(int x) {{ return s; }}\n  {specifier.removesuffix(' const')} S() {{ g(); }}\n"
+    found = read(f'#include "{include}"\nnamespace a {{\nstruct S {{\n{members}}};\n}}\n')
+    assert set(found) == {"a::S::f", "a::S::S"}
 
 
 def test_a_file_s_own_macros_are_specifiers() -> None:
@@ -188,8 +195,13 @@ def test_conditionals_hide_nothing_after_them(text: str) -> None:
 
 
 def test_functions_in_every_branch_count() -> None:
-    text = "#if A\nnamespace m {\n__global__ void f() { g(); }\n#else\nnamespace n {\n__global__ void h() { g(); }\n#endif\n}\n"
-    assert set(read(text)) == {"m::f", "n::h"}
+    one, two = (f"namespace {n} {{\n__global__ void f() {{ g(); }}\n" for n in "mn")
+    assert set(read(f"#if A\n{one}#else\n{two}#endif\n}}\n")) == {"m::f", "n::f"}
+
+
+def test_a_definition_ends_where_its_last_branch_does() -> None:
+    text = "__global__ void f() {\n#if A\n  g();\n}\n#else\n  h();\n}\n"
+    assert read(text + "#endif\nint x;\n")["f"].text == text
 
 
 @pytest.mark.parametrize(
@@ -206,7 +218,7 @@ def test_functions_in_every_branch_count() -> None:
 )
 def test_what_cannot_be_read_hides_nothing_around_it(junk: str) -> None:
     found = read(
-        f"namespace n {{\n__global__ void first() {{ LAUNCH(g<<<1, 2>>>() }} ) \n}}\n".replace("} ) ", ")")
+        "namespace n {\n__global__ void first() { LAUNCH(g<<<1, 2>>>(); }\n"
         + f"{junk}\nstruct S {{ __device__ int m() {{ return 1; }} }};\n__global__ void last() {{ g(); }}\n}}\n"
     )
     assert {"n::first", "n::S::m", "n::last"} <= set(found)
@@ -242,11 +254,13 @@ def test_comments_of_assembly_are_no_code() -> None:
 
 PIECES = st.sampled_from(
     [
-        "__global__ void f(int x) { g(); }\n", "__device__ int h() { return 1; }\n", "namespace n {\n", "struct S {\n",
-        "}\n", "};\n", "{", "(", ")", ";", "#if A\n", "#else\n", "#endif\n", "#if 0\n", "/*", "*/", '"', "R\"(", ")\"", "'",
-        "\\\n", "template <", ">", "operator", "::", "MACRO(x) ", "= {}", "...", ">=", "é", "\U0001f600", "A_B c", "extern ",
+        "__global__ void f(int x) { g(); }\n",
+        "__device__ int h() { return 1; }\n",
+        *("namespace n {\n", "struct S {\n", "}\n", "};\n", "{", "(", ")", ";", "extern ", "template <", ">", "::"),
+        *("#if A\n", "#else\n", "#endif\n", "#if 0\n", "/*", "*/", '"', 'R"(', ')"', "'", "\\\n"),
+        *("operator", "MACRO(x) ", "= {}", "...", ">=", "A_B c", "\u00e9", "\U0001f600"),
     ]
-)  # fmt: skip
+)
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))

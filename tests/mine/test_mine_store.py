@@ -1,0 +1,209 @@
+"""What mining remembers: never a stale answer, never a reason to fail, and nothing lost in a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from smith.mine import mine, rules
+from smith.mine.scan import shapes
+from smith.mine.store import open_store
+from smith.mine.survey import survey
+from smith.records.candidate import Mined
+from smith.records.config import MineConfig
+from tests.mine.mine_upstreams import Upstream, kernel
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Upstream:
+    upstream = Upstream.make(tmp_path / "up.git")
+    for number in range(1, 6):
+        upstream.squash(number, f"Fix {number}", {"pkg/add.py": kernel(value=number + 1), f"x{number}": "1"})
+    return upstream
+
+
+def run(upstream: Upstream, cache: Path | None, **how: object) -> Mined:
+    return mine(upstream.repo, repo="o/r", url="u", cache=cache, **how)  # type: ignore[arg-type]
+
+
+def known(cache: Path) -> int:
+    with sqlite3.connect(cache) as db:
+        return int(db.execute("SELECT count(*) FROM shapes").fetchone()[0])
+
+
+def test_the_second_scan_is_the_first_and_reads_nothing(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    first = run(upstream, cache)
+    assert first == run(upstream, None) and known(cache) == 5
+    # Without the blobs nothing can be read again.
+    for path in upstream.trees[upstream.main]:
+        oid = upstream.repo.text("rev-parse", f"main:{path}")
+        upstream.repo.git_dir.joinpath("objects", oid[:2], oid[2:]).unlink(missing_ok=True)
+    assert run(upstream, cache) == first
+
+
+def test_what_could_not_be_read_is_not_remembered(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    oid = upstream.repo.text("rev-parse", "main:pkg/add.py")
+    blob = upstream.repo.git_dir / "objects" / oid[:2] / oid[2:]
+    blob.rename(tmp_path / "blob")
+    (note,) = run(upstream, cache).notes
+    assert "1 changed files could not be read" in note
+    (tmp_path / "blob").rename(blob)
+    assert run(upstream, cache) == run(upstream, None)
+
+
+def test_only_what_is_new_is_read(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    run(upstream, cache)
+    upstream.squash(6, "Fix 6", {"pkg/add.py": kernel(value=9)})
+    steps: list[int] = []
+    with open_store(cache, rules.load()) as store:
+        changes = [case.merged.changes for case in survey(upstream.repo, repo="o/r").cases]
+        shapes(upstream.repo, changes, rules.load(), store, progress=steps.append)
+    assert steps == [5, 1]
+    assert len(run(upstream, cache).candidates) == 6
+
+
+def test_other_rules_ask_again(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    run(upstream, cache)
+    config = MineConfig.parse({"rules": {"path": [{"role": "vendored", "dirs": ["pkg"]}]}}, "smith.toml")
+    assert run(upstream, cache, config=config).candidates == ()
+    assert len(run(upstream, cache).candidates) == 5
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database at all" * 100, b"SQLite format 3\0" + bytes(4000)])
+def test_a_damaged_cache_is_begun_anew(upstream: Upstream, tmp_path: Path, damage: bytes) -> None:
+    cache = tmp_path / "mining.db"
+    run(upstream, cache)
+    for name in ("mining.db-wal", "mining.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    cache.write_bytes(damage)
+    assert len(run(upstream, cache).candidates) == 5
+    assert known(cache) == 5
+
+
+def test_a_damaged_row_is_made_again(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    first = run(upstream, cache)
+    with sqlite3.connect(cache) as db:
+        db.execute("UPDATE shapes SET shape = x'00'")
+    assert run(upstream, cache) == first
+
+
+def test_a_cache_that_cannot_be_written_is_none(upstream: Upstream) -> None:
+    assert len(run(upstream, Path("/proc/nowhere/mining.db")).candidates) == 5
+
+
+def test_a_rewritten_history_is_said(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    assert run(upstream, cache).notes == ()
+    upstream.squash(6, "Fix 6", {"pkg/add.py": kernel(value=9)})
+    assert run(upstream, cache).notes == ()
+    parents = upstream.repo.text("rev-list", "--first-parent", "main").splitlines()
+    upstream.main = parents[2]
+    upstream.ref("refs/heads/main", upstream.main)
+    upstream.squash(7, "Fix 7", {"pkg/add.py": kernel(value=10)})
+    (note,) = run(upstream, cache).notes
+    assert "main was rewritten" in note and "2 landed commits" in note
+    assert run(upstream, cache).notes == ()
+
+
+def test_many_processes_give_what_one_gives(tmp_path: Path) -> None:
+    upstream = Upstream.make(tmp_path / "up.git")
+    for number in range(1, 41):
+        upstream.squash(number, f"Fix {number}", {f"pkg/k{number % 7}.py": kernel(value=number + 1)})
+    changes = [case.merged.changes for case in survey(upstream.repo, repo="o/r").cases] * 4
+    # As many landings as make it worth while: copies with another name each.
+    table = rules.load()
+    many = [tuple(c.__class__(*_renamed(c, n)) for c in one) for n, one in enumerate(changes)]
+    with open_store(None, table) as store:
+        one = shapes(upstream.repo, many, table, store, jobs=1)
+    with open_store(tmp_path / "mining.db", table) as store:
+        two = shapes(upstream.repo, many, table, store, jobs=2)
+        assert two == one and len(many) >= 150
+        steps: list[int] = []
+        assert shapes(upstream.repo, many, table, store, jobs=2, progress=steps.append) == one
+        assert steps == [len(many)]
+
+
+def _renamed(change: object, n: int) -> list[str]:
+    fields = [getattr(change, name) for name in ("old_mode", "new_mode", "old_oid", "new_oid", "status", "path")]
+    return [*fields[:-1], f"{n}/{fields[-1]}"]
+
+
+SCAN = """
+import sys
+from pathlib import Path
+from smith.git.repository import Repository
+from smith.mine import mine
+if __name__ == "__main__":
+    mine(Repository(Path(sys.argv[1])), repo="o/r", url="u", cache=Path(sys.argv[2]), jobs=2)
+"""
+
+
+def test_a_kill_ends_the_workers_and_the_next_scan_goes_on(tmp_path: Path) -> None:
+    upstream = Upstream.make(tmp_path / "up.git")
+    lines: list[bytes] = [b"feature done"]
+    body = "\n".join(kernel(f"k{n}").partition("\n\n\n")[2] for n in range(60))
+    head = kernel().partition("\n\n\n")[0] + "\n\n\n"
+    for number in range(1, 400):
+        text = (head + body.replace("offs = ", f"offs = {number} + ", number % 60)).encode()
+        words = f"Fix {number} (#{number})".encode()
+        lines += [
+            b"commit refs/heads/main",
+            b"committer A <a@example.org> %d +0000" % (1_800_000_000 + number),
+            b"data %d\n%s" % (len(words), words),
+            *([b"from refs/heads/main^0"] if number == 1 else []),
+            b"M 100644 inline pkg/many.py\ndata %d\n%s" % (len(text), text),
+        ]
+    subprocess.run(
+        upstream.repo.argv("fast-import", "--quiet", "--done"),
+        input=b"\n".join([*lines, b"done", b""]),
+        check=True,
+        env=upstream.repo.environment,
+    )
+    script = tmp_path / "scan.py"
+    script.write_text(SCAN)
+    cache = tmp_path / "mining.db"
+    argv = [sys.executable, str(script), str(upstream.repo.git_dir), str(cache)]
+    child = subprocess.Popen(argv, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < deadline and not (cache.exists() and _some(cache)):
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    deadline = time.monotonic() + 20
+    while _group(child.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _group(child.pid) == []
+    assert known(cache) > 0
+    assert len(run(upstream, cache).candidates) == 399
+    assert known(cache) == 399
+
+
+def _some(cache: Path) -> bool:
+    try:
+        return known(cache) > 0
+    except sqlite3.Error:
+        return False
+
+
+def _group(leader: int) -> list[int]:
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == leader and fields[0] != "Z":
+            members.append(int(stat.parent.name))
+    return members
