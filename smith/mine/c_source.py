@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+")
 _SPECIFIER_MACRO = re.compile(
     r"#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>[^\n{;(]*__(?:device|global)__[^\n{;]*)\Z"
 )
-_ASSEMBLY = (".s", ".asm", ".sass")
+_ASSEMBLY = (".s", ".asm", ".sass", ".ptx")
 _ASSEMBLY_NAME = re.compile(
     r"^[ \t]*\.(?P<how>globl|global|amdhsa_kernel|entry|visible[ \t]+\.entry)[ \t]+(?P<name>[\w.$]+)", re.MULTILINE
 )

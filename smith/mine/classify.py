@@ -47,7 +47,7 @@ class Shape(Record):
     moves_only: bool = False
     """Whether files only move: no edits but to the lines that name what moved."""
     lines_added: int = 0
-    """Lines with a text that was not there, in files that can hold kernels."""
+    """Lines with a text that was not there, in files that can hold kernels; 0 where no such file holds any."""
     lines_removed: int = 0
     unread: tuple[str, ...] = ()
     """Changed files whose content is not here (a partial clone): of these nothing is known."""
@@ -104,8 +104,10 @@ class Classifier:
             for change, role in zip(changes, roles, strict=True)
             if role not in _BY_PATH_ONLY and self._rules.may_hold_kernels(change.path)
         ]
-        sources, counts = self._sources(judged)
-        contents = {change.path: self._content(change, sources) for change in judged}
+        sources = self._sources(judged)
+        # In a mass edit nobody looks at each kernel, and telling code from text would take longer than all else.
+        mass = len(judged) >= self._rules.limits.mass_kernel_files
+        contents = {change.path: self._content(change, sources, tell_text=not mass) for change in judged}
         contents |= {
             change.path: _Content(Role.KERNEL, language, () if change.exact else (COMPILED,))
             for change, role in zip(changes, roles, strict=True)
@@ -135,12 +137,14 @@ class Classifier:
                 )
             )
         edits = any(kernel.code for kernel in touched)
+        # Only a change of kernels can become a task, and counting costs as much as looking for them.
+        added, removed = self._count(judged) if touched else (0, 0)
         return Shape(
             files=tuple(files),
             kernels=tuple(touched),
             moves_only=bool(changes) and not edits and self._only_moves(changes, files),
-            lines_added=counts[0],
-            lines_removed=counts[1],
+            lines_added=added,
+            lines_removed=removed,
             unread=tuple(
                 change.path
                 for change in judged
@@ -156,34 +160,34 @@ class Classifier:
             return Role.OTHER
         return role
 
-    def _content(self, change: Change, sources: Mapping[_Version, Source]) -> _Content:
+    def _content(self, change: Change, sources: Mapping[_Version, Source], *, tell_text: bool) -> _Content:
         before, after = (sources[version] if version else NOTHING for version in _versions(change))
         language = after.language or before.language
         if after.generated:
             return _Content(Role.GENERATED, language)
         if language is None:
             return _Content()
-        found, text_only = ({}, ()) if change.exact else kernels.changed(before.kernels, after.kernels)
+        found = {} if change.exact else kernels.changed(before.kernels, after.kernels)
+        text_only = kernels.text_only(found, before.kernels) if tell_text else ()
         return _Content(Role.KERNEL, main_language(found) or language, tuple(found), tuple(text_only))
 
-    def _sources(self, changes: Iterable[Change]) -> tuple[dict[_Version, Source], tuple[int, int]]:
-        """Both sides of ``changes``, and how many lines were added and removed in all."""
-        found: dict[_Version, Source] = {}
+    def _sources(self, changes: Sequence[Change]) -> dict[_Version, Source]:
+        """Both sides of ``changes``."""
+        versions = dict.fromkeys(version for change in changes for version in _versions(change) if version)
+        data = self._read_data(oid for oid, path in versions if (oid, path) not in self._read)
+        return {version: self._source(version, data.get(version[0])) for version in versions}
+
+    def _count(self, changes: Sequence[Change]) -> tuple[int, int]:
+        """How many lines ``changes`` add and remove in all."""
         added = removed = 0
         edited = [change for change in changes if not change.exact]
-        data = self._read_data(oid for change in edited for oid, _ in filter(None, _versions(change)))
-        for change in changes:
-            for version in filter(None, _versions(change)):
-                if change.exact:
-                    found[version] = self._source(version, self._read_data([version[0]])[version[0]])
-                else:
-                    found[version] = self._source(version, data[version[0]])
-            if not change.exact:
-                sides = [data[version[0]] if version else b"" for version in _versions(change)]
-                if all(side is not None and b"\0" not in side[:8000] for side in sides):
-                    more, fewer = changed_lines(sides[0] or b"", sides[1] or b"")
-                    added, removed = added + more, removed + fewer
-        return found, (added, removed)
+        data = self._read_data(version[0] for change in edited for version in _versions(change) if version)
+        for change in edited:
+            before, after = (data[version[0]] if version else b"" for version in _versions(change))
+            if before is not None and after is not None and b"\0" not in before[:8000] + after[:8000]:
+                more, fewer = changed_lines(before, after)
+                added, removed = added + more, removed + fewer
+        return added, removed
 
     def _source(self, version: _Version, data: bytes | None) -> Source:
         if version not in self._read:

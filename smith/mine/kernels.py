@@ -30,21 +30,24 @@ def read(data: bytes | None, path: str, rules: Rules) -> Source:
     return replace(source, generated=True) if _GENERATED.search(data, 0, 600) else source
 
 
-def changed(before: Mapping[str, Kernel], after: Mapping[str, Kernel]) -> tuple[dict[str, Kernel], list[str]]:
-    """Kernels added, removed or with another line, by name (removed ones as they were), and those with the same code.
-
-    Comments, docstrings and layout are no code.
-    """
+def changed(before: Mapping[str, Kernel], after: Mapping[str, Kernel]) -> dict[str, Kernel]:
+    """Kernels added, removed or with another line, by name; removed ones as they were."""
     found: dict[str, Kernel] = {}
-    text_only: list[str] = []
     for name, kernel in after.items():
         old = before.get(name)
         if old is None or old.text != kernel.text:
             found[name] = kernel
-            if old is not None and same(old, kernel):
-                text_only.append(name)
     found.update((name, kernel) for name, kernel in before.items() if name not in after)
-    return found, text_only
+    return found
+
+
+def text_only(found: Mapping[str, Kernel], before: Mapping[str, Kernel]) -> list[str]:
+    """Those of the changed kernels ``found`` whose code is the same: comments, docstrings and layout are none."""
+    return [
+        name
+        for name, kernel in found.items()
+        if (old := before.get(name)) is not None and old is not kernel and same(old, kernel)
+    ]
 
 
 def same(old: Kernel, new: Kernel) -> bool:

@@ -57,6 +57,8 @@ def mentioned(repo: str, title: str, body: str) -> tuple[int, ...]:
     """Numbers that a title or body names as what it follows up on, in the words' order."""
     found: list[int] = []
     for text in (title, body):
+        if "#" not in text:
+            continue
         # With one blank everywhere: bodies are wrapped, and the pattern allows blanks in many places.
         for match in _NAMED.finditer(" ".join(text[:_LONGEST_BODY].split())):
             elsewhere = _ELSEWHERE.search(match[0])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import PurePosixPath
 
@@ -98,13 +98,20 @@ class Rules:
 
     def role(self, path: str) -> Role | None:
         """The role that ``path`` alone tells, None where the content decides."""
-        lowered = path.lower()
-        return next((rule.role for rule in self.paths if rule.matches(lowered)), None)
+        # A history names the same files again and again.
+        if path not in self._roles:
+            lowered = path.lower()
+            self._roles[path] = next((rule.role for rule in self.paths if rule.matches(lowered)), None)
+        return self._roles[path]
 
-    @property
-    def source_suffixes(self) -> tuple[str, ...]:
+    @cached_property
+    def _roles(self) -> dict[str, Role | None]:
+        return {}
+
+    @cached_property
+    def source_suffixes(self) -> frozenset[str]:
         """Suffixes of files that can hold kernels."""
-        return (".py", *sorted({suffix for rule in self.sources for suffix in rule.suffixes}))
+        return frozenset({".py", *(suffix for rule in self.sources for suffix in rule.suffixes)})
 
     @property
     def languages(self) -> frozenset[str]:
@@ -114,11 +121,16 @@ class Rules:
 
     def binary(self, path: str) -> str | None:
         """The language of the compiled kernels at ``path``, where it is such a file."""
-        return self.binaries.get(PurePosixPath(path.lower()).suffix)
+        return self.binaries.get(_suffix(path))
 
     def may_hold_kernels(self, path: str) -> bool:
         """Whether a file of this name can hold kernels at all."""
-        return PurePosixPath(path.lower()).suffix in self.source_suffixes
+        return _suffix(path) in self.source_suffixes
+
+
+@lru_cache(maxsize=50_000)
+def _suffix(path: str) -> str:
+    return PurePosixPath(path.lower()).suffix
 
 
 def load(extra: RuleTable | None = None) -> Rules:

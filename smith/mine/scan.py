@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
 import multiprocessing
 import os
-import signal
-import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from smith.errors import Unavailable
-from smith.git.history import Change
 from smith.git.repository import Repository
 from smith.mine.blobs import Blobs
 from smith.mine.classify import Classifier, Shape
 from smith.mine.rules import Rules
 from smith.mine.store import Store
+from smith.mine.worker import Changes, Chunk, classify, start, without_collection
 
-Changes = tuple[Change, ...]
 Progress = Callable[[int], None]
 
 CHUNK = 24
 """Pull requests that one process takes at a time. Neighbours share versions of files, which are then read once."""
 WORTH_PROCESSES = 150
 """From so many on, starting processes takes less time than they save."""
-_PR_SET_PDEATHSIG = 1
 
 
 def shapes(
@@ -65,34 +60,43 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_Chunk = Sequence[tuple[bytes, Changes]]
-
-
-def _one(repo: Repository, chunks: Sequence[_Chunk], rules: Rules) -> Iterator[Mapping[bytes, Shape]]:
-    with Blobs(repo, largest=rules.limits.largest_source) as blobs:
+def _one(repo: Repository, chunks: Sequence[Chunk], rules: Rules) -> Iterator[Mapping[bytes, Shape]]:
+    with Blobs(repo, largest=rules.limits.largest_source) as blobs, without_collection():
         classifier = Classifier(blobs, rules)
         for chunk in chunks:
             yield {key: classifier.shape(changes) for key, changes in chunk}
 
 
-def _many(repo: Repository, chunks: Sequence[_Chunk], rules: Rules, workers: int) -> Iterator[Mapping[bytes, Shape]]:
-    # Each process goes through its own part of the history from one end to the other: what it read stays of use.
-    parts = [chunks[len(chunks) * n // workers : len(chunks) * (n + 1) // workers] for n in range(workers)]
+def _many(repo: Repository, chunks: Sequence[Chunk], rules: Rules, workers: int) -> Iterator[Mapping[bytes, Shape]]:
+    # Each process goes through its own part of the history from one end to the other: what it read stays of use. One
+    # that is done takes from the far end of the longest part.
+    parts = [deque(chunks[len(chunks) * n // workers : len(chunks) * (n + 1) // workers]) for n in range(workers)]
     # Not forked: this process may have threads, whose locks a fork would copy locked.
     context = multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as stack:
         pools = [
             stack.enter_context(
-                ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(repo, rules, os.getpid()))
+                ProcessPoolExecutor(1, mp_context=context, initializer=start, initargs=(repo, rules, os.getpid()))
             )
             for _ in parts
         ]
-        pending = {pool.submit(_classify, chunk) for pool, part in zip(pools, parts, strict=True) for chunk in part}
+        pending: dict[Future[dict[bytes, Shape]], int] = {}
+
+        def feed(worker: int) -> None:
+            own = parts[worker]
+            chunk = own.popleft() if own else (longest.pop() if (longest := max(parts, key=len)) else None)
+            if chunk is not None:
+                pending[pools[worker].submit(classify, chunk)] = worker
+
         try:
+            for worker in range(workers):
+                feed(worker)
+                feed(worker)  # one ahead, so that no process waits
             while pending:
                 # A time limit, so that Ctrl-C is seen.
-                done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in done:
+                    feed(pending.pop(future))
                     yield future.result()
         except BrokenProcessPool as error:
             raise Unavailable(
@@ -101,23 +105,3 @@ def _many(repo: Repository, chunks: Sequence[_Chunk], rules: Rules, workers: int
         finally:
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
-
-
-_classifier: Classifier | None = None
-
-
-def _start(repo: Repository, rules: Rules, parent: int) -> None:
-    """Make a worker process ready; it dies with its parent, and leaves Ctrl-C to it."""
-    global _classifier
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before it could be watched
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.disable()  # what is read is many objects and no cycles; looking for some takes a tenth of the time
-    _classifier = Classifier(Blobs(repo, largest=rules.limits.largest_source), rules)
-
-
-def _classify(chunk: _Chunk) -> dict[bytes, Shape]:
-    assert _classifier is not None
-    return {key: _classifier.shape(changes) for key, changes in chunk}

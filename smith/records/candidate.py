@@ -99,7 +99,8 @@ class KernelChange(Record):
     symbols: tuple[str, ...] = ()
     """Qualified names of kernels in which a line changed, on the merged side (the base side for removed ones)."""
     text_only: tuple[str, ...] | None = None
-    """Those of ``symbols`` whose code is the same (comments, docstrings or layout changed). None: there are none."""
+    """Those of ``symbols`` whose code is the same (comments, docstrings or layout changed). None: there are none, or
+    it is a mass edit."""
 
     @property
     def code(self) -> tuple[str, ...]:
