@@ -7,7 +7,7 @@ objects from Python takes minutes.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -78,30 +78,34 @@ class Landing(Commit):
         return self.parents[0] if self.parents else None
 
 
-def first_parent(repo: Repository, branch: str) -> Iterator[Landing]:
-    """Yield the landings of ``branch``, newest first.
+def first_parent(
+    repo: Repository, branch: str, *, after: str | None = None, on_missing: Callable[[], None] = lambda: None
+) -> Iterator[Landing]:
+    """Yield the landings of ``branch``, newest first; with ``after`` only those that this commit does not reach.
 
-    Needs no blob that is missing from a partial mirror: where inexact rename detection meets one, the whole answer
-    comes with exact renames only. Raises :class:`~smith.errors.BadInput` where ``branch`` names no commit.
+    Needs no blob that is missing from a partial mirror: where inexact rename detection meets one, ``on_missing`` is
+    called, and what follows comes with exact renames only. Raises :class:`~smith.errors.BadInput` where ``branch``
+    names no commit.
     """
-    tip = repo.resolve(branch)
+    wanted = [repo.resolve(branch), *([f"^{after}"] if after else [])]
     seen = 0
     try:
-        for landing in _log(repo, tip, _RENAMES):
+        for landing in _log(repo, wanted, _RENAMES):
             seen += 1
             yield landing
     except CommandFailed:
+        on_missing()
         # Identical content is told by object id alone, so this pass reads no blob.
-        for landing in _log(repo, tip, ("-M100%",)):
+        for landing in _log(repo, wanted, ("-M100%",)):
             if seen:
                 seen -= 1
             else:
                 yield landing
 
 
-def _log(repo: Repository, tip: str, renames: Sequence[str]) -> Iterator[Landing]:
+def _log(repo: Repository, wanted: Sequence[str], renames: Sequence[str]) -> Iterator[Landing]:
     argv = ["log", "--first-parent", "-m", "--root", "--raw", "-z", "--no-abbrev", "--no-notes", *renames]
-    tokens = _Tokens(process.stream(repo.argv(*argv, _format(), tip, "--"), env=repo.environment))
+    tokens = _Tokens(process.stream(repo.argv(*argv, _format(), *wanted, "--"), env=repo.environment))
     while (oid := tokens.next()) is not None:
         fields = _commit_fields(oid, tokens)
         yield Landing(*fields, changes=tuple(_changes(tokens)))

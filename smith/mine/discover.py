@@ -62,8 +62,11 @@ def discover(repo: Repository, branch: str) -> History:
 
     Raises :class:`~smith.errors.BadInput` where ``branch`` names no commit.
     """
-    landings = tuple(first_parent(repo, branch))
-    heads = pull_heads(repo)
+    return recognise(repo, tuple(first_parent(repo, branch)), pull_heads(repo))
+
+
+def recognise(repo: Repository, landings: tuple[Landing, ...], heads: Mapping[int, str]) -> History:
+    """Recognise the pull requests among ``landings`` (all of a branch, newest first)."""
     found = _stated(landings, heads)
     merged = [_direct(form, landing, number, heads) for number, (form, landing) in found.items()]
     merged += _merged_heads(landings, _open(heads, merged), _explained(merged), heads)

@@ -13,6 +13,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import sqlite_utils
 
@@ -30,6 +31,8 @@ MIGRATIONS: Migrations = (
         "CREATE TABLE shapes (key BLOB PRIMARY KEY, shape BLOB NOT NULL) STRICT, WITHOUT ROWID",
         "CREATE TABLE tips (repo TEXT NOT NULL, branch TEXT NOT NULL, tip TEXT NOT NULL, PRIMARY KEY (repo, branch))"
         " STRICT, WITHOUT ROWID",
+        "CREATE TABLE histories (repo TEXT NOT NULL, branch TEXT NOT NULL, layout BLOB NOT NULL, tip TEXT NOT NULL,"
+        " landings BLOB NOT NULL, key BLOB NOT NULL, merged BLOB NOT NULL, PRIMARY KEY (repo, branch)) STRICT",
     ),
 )
 _AT_ONCE = 500
@@ -62,7 +65,7 @@ class Store:
             for key, data in self._db.conn.execute(f"SELECT key, shape FROM shapes WHERE key IN ({marks})", some):
                 # A damaged row is as good as none.
                 with contextlib.suppress(ValueError, zlib.error):
-                    found[key] = Shape.model_validate(json.loads(zlib.decompress(data)))
+                    found[key] = _shape(zlib.decompress(data))
         return found
 
     def remember(self, shapes: Mapping[bytes, Shape]) -> None:
@@ -72,6 +75,44 @@ class Store:
         rows = [(key, zlib.compress(shape.dump_line(), 1)) for key, shape in shapes.items()]
         with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
             self._db.conn.executemany("INSERT OR REPLACE INTO shapes (key, shape) VALUES (?, ?)", rows)
+
+    def digest(self, *words: str) -> bytes:
+        """A name for what follows from ``words`` alone."""
+        digest = hashlib.blake2b(LAYOUT, digest_size=20)
+        for word in words:
+            digest.update(word.encode() + b"\n")
+        return digest.digest()
+
+    def landings(self, repo: str, branch: str) -> tuple[str | None, bytes | None]:
+        """The last landed commit of what is kept of a branch, and its landings, packed."""
+        row = self._history("tip, landings", repo, branch)
+        return (str(row[0]), bytes(row[1])) if row else (None, None)
+
+    def recognised(self, repo: str, branch: str, key: bytes) -> bytes | None:
+        """The pull requests of a branch, packed, where they follow from what ``key`` names."""
+        row = self._history("key, merged", repo, branch)
+        return bytes(row[1]) if row and bytes(row[0]) == key else None
+
+    def _history(self, columns: str, repo: str, branch: str) -> tuple[Any, ...] | None:
+        if self._db is None:
+            return None
+        asking = f"SELECT {columns} FROM histories WHERE repo=? AND branch=? AND layout=?"
+        row: tuple[Any, ...] | None = self._db.conn.execute(asking, [repo, branch, LAYOUT]).fetchone()
+        return row
+
+    def remember_history(
+        self, repo: str, branch: str, tip: str, landings: bytes | None, key: bytes, merged: bytes
+    ) -> None:
+        """Keep a branch as it is now; ``landings=None`` where they are those that are kept already."""
+        if self._db is None:
+            return
+        with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
+            if landings is None:
+                asking = "UPDATE histories SET key=?, merged=? WHERE repo=? AND branch=? AND tip=? AND layout=?"
+                self._db.conn.execute(asking, [key, merged, repo, branch, tip, LAYOUT])
+            else:
+                row = [repo, branch, LAYOUT, tip, landings, key, merged]
+                self._db.conn.execute("INSERT OR REPLACE INTO histories VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def last_tip(self, repo: str, branch: str) -> str | None:
         """What ``branch`` of the repository at ``repo`` named when it was mined last."""
@@ -85,6 +126,14 @@ class Store:
         if self._db is not None:
             with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
                 self._db.conn.execute("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", [repo, branch, tip])
+
+
+def _shape(data: bytes) -> Shape:
+    try:
+        return Shape.model_validate_json(data)
+    except ValueError:
+        # Half a surrogate pair, as names that are no UTF-8 have it, is read by the slower way only.
+        return Shape.model_validate(json.loads(data))
 
 
 @contextlib.contextmanager

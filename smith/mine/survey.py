@@ -17,6 +17,7 @@ from smith.mine import rules as rules_
 from smith.mine.classify import Shape
 from smith.mine.decide import Case, Filters
 from smith.mine.discover import History, Merged, discover
+from smith.mine.landed import read_history
 from smith.mine.reverts import Reverts
 from smith.mine.rules import Rules
 from smith.mine.scan import shapes
@@ -84,21 +85,21 @@ def survey(
     name = branch or upstream_repo.default_branch
     tip = upstream_repo.resolve(name)
     say("reading the history", 0, 0)
-    history = discover(upstream_repo, name)
-    for number in sorted(wanted.numbers):
-        _known(history, number)
-    # What came later and what belongs together is told by all of a history, so all of it is read: once.
-    read = [one for one in history.merged if wanted.selects(one)] if wanted.numbers else history.merged
-    elsewhere = _landed_on_default(upstream_repo, name)
-    reverts = reverts_.find(history)
-    done = 0
-
-    def classified(more: int) -> None:
-        nonlocal done
-        done += more
-        say("classifying", done, len(read))
-
     with open_store(cache, rules) as store:
+        history = read_history(upstream_repo, name, store, repo)
+        for number in sorted(wanted.numbers):
+            _known(history, number)
+        # What came later and what belongs together is told by all of a history, so all of it is read: once.
+        read = [one for one in history.merged if wanted.selects(one)] if wanted.numbers else history.merged
+        elsewhere = _landed_on_default(upstream_repo, name)
+        reverts = reverts_.find(history)
+        done = 0
+
+        def classified(more: int) -> None:
+            nonlocal done
+            done += more
+            say("classifying", done, len(read))
+
         notes = _rewritten(upstream_repo, store, repo, name, tip)
         found = shapes(upstream_repo, [one.changes for one in read], rules, store, jobs=jobs, progress=classified)
         store.remember_tip(repo, name, tip)

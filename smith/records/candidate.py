@@ -105,7 +105,9 @@ class KernelChange(Record):
     @property
     def code(self) -> tuple[str, ...]:
         """Those of ``symbols`` whose code changed."""
-        return tuple(symbol for symbol in self.symbols if symbol not in (self.text_only or ()))
+        if not self.text_only:
+            return self.symbols
+        return tuple(symbol for symbol in self.symbols if symbol not in self.text_only)
 
 
 class Candidate(Document):

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from smith.mine import mine, rules
+from smith.mine.discover import discover
+from smith.mine.landed import read_history
 from smith.mine.scan import shapes
 from smith.mine.store import open_store
 from smith.mine.survey import survey
@@ -70,6 +72,42 @@ def test_only_what_is_new_is_read(upstream: Upstream, tmp_path: Path) -> None:
         shapes(upstream.repo, changes, rules.load(), store, progress=steps.append)
     assert steps == [5, 1]
     assert len(run(upstream, cache).candidates) == 6
+
+
+def test_a_remembered_history_is_the_history(tmp_path: Path) -> None:
+    upstream = Upstream.make(tmp_path / "up.git")
+    table, cache = rules.load(), tmp_path / "mining.db"
+    steps = [
+        lambda: upstream.squash(1, "Fix one", {"pkg/add.py": kernel(value=2), "pkg/\udcff.py": "x"}),
+        lambda: upstream.merge(2, "Fix two", {"pkg/b.py": kernel("b")}),
+        lambda: upstream.rebase(3, [("one", {"pkg/b.py": kernel("b", 2)}), ("two", {"pkg/c.py": kernel("c")})]),
+        lambda: upstream.pull(4, [("half", {"pkg/d.py": "1"}), ("work", {"pkg/d.py": "2"})]),
+        lambda: upstream.push("A lost number", {"pkg/d.py": "2"}),
+        lambda: upstream.push("Pushed", {"pkg/b.py": None, "pkg/moved.py": kernel("b", 2)}),
+        lambda: None,
+        lambda: upstream.ref("refs/heads/main", upstream.repo.text("rev-parse", "main~2")),
+        lambda: upstream.merge(5, "Back again", {"pkg/e.py": "1"}),
+    ]
+    for step in steps:
+        step()
+        for _ in range(2):
+            with open_store(cache, table) as store:
+                assert read_history(upstream.repo, "refs/heads/main", store, "o/r") == discover(upstream.repo, "main")
+
+
+def test_only_new_landings_are_asked_of_git(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    first = run(upstream, cache)
+    upstream.squash(6, "Fix 6", {"pkg/add.py": kernel(value=9)})
+    # The first commit cannot be read again.
+    root = upstream.repo.text("rev-list", "--max-parents=0", "main")
+    tree = upstream.repo.text("rev-parse", f"{root}^{{tree}}")
+    (upstream.repo.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    again = run(upstream, cache)
+    assert [(c.pr, c.base, c.merged) for c in again.candidates[1:]] == [
+        (c.pr, c.base, c.merged) for c in first.candidates
+    ]
+    assert again.candidates[0].pr == 6
 
 
 def test_other_rules_ask_again(upstream: Upstream, tmp_path: Path) -> None:

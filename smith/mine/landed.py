@@ -1,0 +1,113 @@
+"""The history of a branch, as far as possible from what was kept of it: only what is new is asked of git."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+from smith.git.history import Change, Landing, first_parent
+from smith.git.repository import Repository
+from smith.mine.discover import History, Merged, pull_heads, recognise
+from smith.mine.store import Store
+from smith.records.pull_request import PullRequest
+
+
+def read_history(repo: Repository, branch: str, store: Store, name: str) -> History:
+    """As :func:`~smith.mine.discover.discover`, for the repository called ``name`` in ``store``.
+
+    Landings are named by commit, so what is kept of them holds for as long as the last of them is in the branch. What
+    was recognised holds for the same landings and heads. Nothing is kept where blobs are missing: renames are told
+    worse then.
+    """
+    tip, heads = repo.resolve(branch), pull_heads(repo)
+    last, kept = _kept_landings(store, name, branch)
+    whole = True
+
+    def missing() -> None:
+        nonlocal whole
+        whole = False
+
+    fresh = [] if last == tip else list(first_parent(repo, branch, after=last, on_missing=missing))
+    if last is not None and last != tip and (not fresh or fresh[-1].parents[:1] != (last,)):
+        kept = []  # the branch was rewritten
+        fresh = list(first_parent(repo, branch, on_missing=missing))
+    landings = (*fresh, *kept)
+    key = store.digest(tip, *(f"{number} {oid}" for number, oid in sorted(heads.items())))
+    known = store.recognised(name, branch, key)
+    if known is not None:
+        with contextlib.suppress(ValueError):
+            return History(landings, unpack_merged(known, landings), heads)
+    history = recognise(repo, landings, heads)
+    if whole:
+        store.remember_history(
+            name, branch, tip, pack_landings(landings) if fresh else None, key, pack_merged(history.merged)
+        )
+    return history
+
+
+def _kept_landings(store: Store, name: str, branch: str) -> tuple[str | None, list[Landing]]:
+    tip, data = store.landings(name, branch)
+    if tip is not None and data is not None:
+        with contextlib.suppress(ValueError):
+            return tip, unpack_landings(data)
+    return None, []
+
+
+def pack_landings(landings: Sequence[Landing]) -> bytes:
+    """Landings with all that they hold. JSON, since what lies on a disk must not be able to run code."""
+    return _pack([astuple(landing) for landing in landings])
+
+
+def unpack_landings(data: bytes) -> list[Landing]:
+    """What :func:`pack_landings` packed. Raises :class:`ValueError` for anything else."""
+    try:
+        return [_landing(row) for row in _unpack(data)]
+    except TypeError as error:
+        raise ValueError("these are no landings") from error
+
+
+def _landing(row: list[Any]) -> Landing:
+    oid, parents, *words, changes = row
+    tree, author, email, authored, committer, committed, subject, body = words
+    changed = tuple(Change(*change) for change in changes)
+    return Landing(oid, tuple(parents), tree, author, email, authored, committer, committed, subject, body, changed)
+
+
+def pack_merged(merged: Sequence[Merged]) -> bytes:
+    """Pull requests without their landings, which are named by object id."""
+    rows = []
+    for one in merged:
+        # Only a rebase of several commits has changes of its own.
+        own = [astuple(change) for change in one.changes] if len(one.landings) > 1 else None
+        rows.append([one.pull_request.model_dump(mode="json"), [landing.oid for landing in one.landings], own])
+    return _pack(rows)
+
+
+def unpack_merged(data: bytes, landings: Sequence[Landing]) -> tuple[Merged, ...]:
+    """What :func:`pack_merged` packed, with the landings of the same history. Raises :class:`ValueError`."""
+    at = {landing.oid: landing for landing in landings}
+    try:
+        found = []
+        for record, oids, own in _unpack(data):
+            landed = tuple(at[oid] for oid in oids)
+            changes = landed[-1].changes if own is None else tuple(Change(*change) for change in own)
+            found.append(Merged(PullRequest.model_validate(record), landed, changes))
+        return tuple(found)
+    except (TypeError, KeyError) as error:
+        raise ValueError("these are no pull requests of this history") from error
+
+
+def _pack(rows: Any) -> bytes:
+    # In ASCII: half a surrogate pair, as names that are no UTF-8 have it, is escaped.
+    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(data: bytes) -> Any:
+    try:
+        return json.loads(zlib.decompress(data))
+    except zlib.error as error:
+        raise ValueError("damaged") from error
