@@ -36,6 +36,10 @@ class Layout:
         return self.root / "tasks"
 
     @property
+    def lineages(self) -> Path:
+        return self.tasks / "lineages.json"
+
+    @property
     def panels(self) -> Path:
         return self.root / "panels"
 
@@ -54,6 +58,11 @@ class Layout:
     @property
     def mirrors(self) -> Path:
         return self.volatile / "mirrors"
+
+    @property
+    def mining(self) -> Path:
+        """What mining remembers; it may be lost at any time."""
+        return self.volatile / "mining.db"
 
     @property
     def environments(self) -> Path:

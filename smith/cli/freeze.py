@@ -10,10 +10,12 @@ from rich.text import Text
 from smith.cli.common import json_option, print_json, progress, screen, store
 from smith.errors import EXIT_NO, BadInput, RecordError
 from smith.freeze.freeze import Frozen, Refused, freeze
-from smith.git.mirrors import Upstream, open_upstream
+from smith.freeze.lineages import remember_lineages
+from smith.git.mirrors import Upstream, open_upstream, reopen_upstream
 from smith.mine import mine
 from smith.records.base import Reason
 from smith.records.candidate import Candidate
+from smith.records.config import Config
 
 
 @click.command("freeze")
@@ -50,7 +52,14 @@ def command(
     if repo is not None:
         upstream = open_upstream(repo, found.layout.mirrors, name=name)
         upstreams[upstream.url] = upstream
-        mined = mine(upstream.repository, repo=upstream.repo, url=upstream.url, numbers=numbers)
+        mined = mine(
+            upstream.repository,
+            repo=upstream.repo,
+            url=upstream.url,
+            numbers=numbers,
+            config=Config.load(found.layout.config).mine,
+            cache=found.layout.mining,
+        )
         wanted += mined.candidates
         refused += [Refused(r.pr, Reason(code=r.reason, detail=r.detail or r.title)) for r in mined.rejections]
     else:
@@ -61,10 +70,12 @@ def command(
         for candidate in wanted[:limit]:
             step(f"#{candidate.pr}", 0)
             if candidate.url not in upstreams:
-                upstreams[candidate.url] = open_upstream(candidate.url, found.layout.mirrors, name=candidate.repo)
+                upstreams[candidate.url] = reopen_upstream(candidate.url, found.layout.mirrors, name=candidate.repo)
             result = freeze(candidate, upstreams[candidate.url], found)
             if isinstance(result, Frozen):
                 frozen.append(result)
+                if candidate.lineage is not None:
+                    remember_lineages(found.layout, {result.id: candidate.lineage})
             else:
                 refused.append(result)
             step(None, 1)

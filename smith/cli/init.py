@@ -26,6 +26,26 @@ _FILES = {
         "    smith eval first --agent oracle\n\n"
         "What an upstream needs to be built and tested goes into `recipes/<owner>__<name>.toml`.\n"
     ),
+    # Runs where a forge runs workflows of this kind; elsewhere it is an example of what to run.
+    ".github/workflows/panels.yml": (
+        "name: panels\n"
+        "on: [pull_request]\n"
+        "permissions:\n"
+        "  contents: read\n"
+        "jobs:\n"
+        "  check:\n"
+        "    runs-on: ubuntu-latest\n"
+        "    steps:\n"
+        "      - uses: actions/checkout@v4\n"
+        "        with:\n"
+        "          fetch-depth: 0\n"
+        "      - uses: actions/setup-python@v5\n"
+        "        with:\n"
+        '          python-version: "3.12"\n'
+        "      # The smith that made this repository: a release, or its own repository at a commit.\n"
+        "      - run: pip install smith\n"
+        '      - run: smith panel check --base "origin/${{ github.base_ref }}"\n'
+    ),
     "tasks/.gitkeep": "",
     "panels/.gitkeep": "",
     "recipes/.gitkeep": "",

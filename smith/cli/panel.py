@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 from rich.text import Text
 
 from smith.cli.common import json_option, print_json, screen, store
 from smith.errors import EXIT_NO, BadInput
-from smith.freeze.panels import check_name, check_panel, load_panel, make_panel, valid_tasks
+from smith.freeze.panels import check_name, load_panel, make_panel, valid_tasks
+from smith.freeze.review import review
 
 
 @click.group("panel")
@@ -20,7 +23,8 @@ def command() -> None:
 @click.argument("tasks", nargs=-1)
 @click.option("--valid", is_flag=True, help="Every task that has a valid receipt.")
 @click.option("--description", default="", help="What the panel is for.")
-@click.option("--replace", is_flag=True, help="Replace a panel of this name.")
+@click.option("--replace", is_flag=True, help="Replace a panel of this name; it becomes the next revision.")
+@click.option("--split", type=click.Choice(["train", "held_out"]), help="The side of a split that the panel is.")
 @json_option
 @click.pass_context
 def new(
@@ -30,6 +34,7 @@ def new(
     valid: bool,
     description: str,
     replace: bool,
+    split: Literal["train", "held_out"] | None,
     as_json: bool,
 ) -> None:
     """Pin TASKS, each with its valid receipts, as the panel NAME."""
@@ -40,7 +45,9 @@ def new(
     path = found.layout.panel(name)
     if path.exists() and not replace:
         raise BadInput(f"{path} exists", hint="--replace, or another name")
-    panel = make_panel(found, name, list(dict.fromkeys(tasks)) or valid_tasks(found), description)
+    pinned = list(dict.fromkeys(tasks)) or valid_tasks(found)
+    before = load_panel(found.layout, name) if path.exists() else None
+    panel = make_panel(found, name, pinned, description, split=split, replaces=before)
     panel.save(path)
     if as_json:
         print_json(panel.model_dump(mode="json"))
@@ -68,16 +75,27 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 
 @command.command("check")
-@click.argument("name")
+@click.argument("names", nargs=-1)
+@click.option("--base", metavar="REF", help="Also check what changed since this commit, as for a pull request.")
+@click.option("--device", "devices", multiple=True, help="Every task must be valid on it; repeatable.")
 @json_option
 @click.pass_context
-def check(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Check that every task and receipt of the panel NAME is the one pinned."""
+def check(
+    ctx: click.Context, names: tuple[str, ...], base: str | None, devices: tuple[str, ...], as_json: bool
+) -> None:
+    """Check the panels NAMES (default: all): pins, receipts, duplicates, splits, and every bundle's schema.
+
+    One line for each finding; exit status 1 where there are any. This is what a data repository's checks run.
+    """
     found = store(ctx)
-    faults = check_panel(found, load_panel(found.layout, name))
+    for name in names:
+        load_panel(found.layout, name)
+    findings = review(found, base=base, panels=names, devices=devices)
     if as_json:
-        print_json({"panel": name, "faults": faults})
+        each = [{"code": f.code, "where": f.where, "message": f.message} for f in findings]
+        print_json({"panels": list(names), "findings": each, "faults": [str(f) for f in findings]})
     else:
-        for fault in faults or [f"{name}: every task and receipt is the one pinned"]:
-            screen.print(Text(fault), soft_wrap=True)
-    ctx.exit(EXIT_NO if faults else 0)
+        said = [str(f) for f in findings] or ["every panel is as it should be"]
+        for line in said:
+            screen.print(Text(line), soft_wrap=True)
+    ctx.exit(EXIT_NO if findings else 0)

@@ -11,6 +11,7 @@ from smith.records.base import Record
 from smith.records.candidate import Candidate
 from smith.records.config import Config
 from smith.records.grade import Grade
+from smith.records.lineages import Lineages
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
@@ -25,6 +26,7 @@ RECORDS: dict[str, type[Record]] = {
     "selection": Selection,
     "receipt": Receipt,
     "panel": Panel,
+    "lineages": Lineages,
     "run": RunConfig,
     "attempt": Attempt,
     "grade": Grade,

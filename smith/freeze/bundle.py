@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from smith.errors import BadInput, RecordError, Stale, UnknownTask
 from smith.freeze.hidden import hidden_tree
-from smith.git.mirrors import open_upstream
+from smith.git.mirrors import reopen_upstream
 from smith.git.objects import shown
 from smith.git.repository import Repository
 from smith.git.sources import has, keep, scratch
@@ -140,9 +140,9 @@ class Store:
         if has(self.data, source.tree) and has(self.data, selection.tree):
             return
         url = self._location(source)
-        upstream = open_upstream(url, self.layout.mirrors, name=source.repo, refresh=False)
+        upstream = reopen_upstream(url, self.layout.mirrors, name=source.repo, refresh=False)
         if not upstream.repository.has(source.merged):
-            upstream = open_upstream(url, self.layout.mirrors, name=source.repo)
+            upstream = reopen_upstream(url, self.layout.mirrors, name=source.repo)
         for commit in (source.base, source.merged):
             if not upstream.repository.has(commit):
                 raise BadInput(f"{bundle.id}: {source.url} no longer has the commit {commit}", hint="try: smith pull")

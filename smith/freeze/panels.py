@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -85,8 +86,16 @@ def valid_tasks(store: Store) -> list[str]:
     return found
 
 
-def make_panel(store: Store, name: str, tasks: list[str], description: str = "") -> Panel:
-    """Pin tasks by their trees and their valid receipts.
+def make_panel(
+    store: Store,
+    name: str,
+    tasks: list[str],
+    description: str = "",
+    *,
+    split: Literal["train", "held_out"] | None = None,
+    replaces: Panel | None = None,
+) -> Panel:
+    """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
     Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on.
     """
@@ -99,7 +108,10 @@ def make_panel(store: Store, name: str, tasks: list[str], description: str = "")
             said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
             raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
         pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
-    return Panel(name=name, description=description, tasks=tuple(pinned))
+    revision = 1
+    if replaces is not None:
+        revision = replaces.revision + (replaces.tasks != tuple(pinned))
+    return Panel(name=name, description=description, revision=revision, split=split, tasks=tuple(pinned))
 
 
 def check_panel(store: Store, panel: Panel) -> list[str]:

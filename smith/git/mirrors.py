@@ -76,6 +76,16 @@ def open_upstream(spec: str, mirrors: Path, *, name: str | None = None, refresh:
     return Upstream(name or f"{address.owner}/{address.name}", address.public, Repository(target), stale)
 
 
+def reopen_upstream(url: str, mirrors: Path, *, name: str | None = None, refresh: bool = True) -> Upstream:
+    """The upstream that a record names by :attr:`Upstream.url`: a local repository is used in place again.
+
+    Raises as :func:`open_upstream`.
+    """
+    parts = urlsplit(url)
+    spec = unquote(parts.path) if parts.scheme == "file" else url
+    return open_upstream(spec, mirrors, name=name, refresh=refresh)
+
+
 def _sample(mirrors: Path, name: str | None) -> Upstream:
     from smith import sample  # only who asks for it pays for it
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from smith.git.history import Change
 from smith.mine import kernels
 from smith.mine.blobs import Blobs
+from smith.mine.devices import Named, named
 from smith.mine.lines import changed_lines
 from smith.mine.rules import Rules
 from smith.mine.source import NOTHING, Source, main_language
@@ -49,6 +50,9 @@ class Shape(Record):
     lines_added: int = 0
     """Lines with a text that was not there, in files that can hold kernels; 0 where no such file holds any."""
     lines_removed: int = 0
+    devices: tuple[str, ...] = ()
+    """What guards in the changed kernels name: ``rocm``, ``MI300X``, ..."""
+    architectures: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """Changed files whose content is not here (a partial clone): of these nothing is known."""
 
@@ -81,6 +85,7 @@ class _Content(NamedTuple):
     language: str | None = None
     touched: tuple[str, ...] = ()
     text_only: tuple[str, ...] = ()
+    guards: Named = Named()
 
 
 class Classifier:
@@ -145,6 +150,10 @@ class Classifier:
             moves_only=bool(changes) and not edits and self._only_moves(changes, files),
             lines_added=added,
             lines_removed=removed,
+            devices=tuple(dict.fromkeys(name for told in contents.values() for name in told.guards.devices)),
+            architectures=tuple(
+                dict.fromkeys(name for told in contents.values() for name in told.guards.architectures)
+            ),
             unread=tuple(
                 change.path
                 for change in judged
@@ -169,7 +178,8 @@ class Classifier:
             return _Content()
         found = {} if change.exact else kernels.changed(before.kernels, after.kernels)
         text_only = kernels.text_only(found, before.kernels) if tell_text else ()
-        return _Content(Role.KERNEL, main_language(found) or language, tuple(found), tuple(text_only))
+        guards = named(codes=(kernel.text for kernel in found.values())) if tell_text else Named()
+        return _Content(Role.KERNEL, main_language(found) or language, tuple(found), tuple(text_only), guards)
 
     def _sources(self, changes: Sequence[Change]) -> dict[_Version, Source]:
         """Both sides of ``changes``."""

@@ -190,12 +190,15 @@ def _candidate(case: Case, found: Survey, enrichment: Enrichment | None, repo: s
     # Where a forge was asked, its body is the author's own; a squash has the commits' words instead.
     body = enrichment.body if enrichment and enrichment.body else record.body
     ahead = found.ahead.get(record.number, Ahead(reverted_by=case.reverted_by))
-    signals = read(title=record.title, body=body, files=files, kernels=shape.kernels).model_copy(
+    told = read(title=record.title, body=body, files=files, kernels=shape.kernels)
+    signals = told.model_copy(
         update={
             "later_fixes": ahead.later_fixes,
             "reverted_by": ahead.reverted_by,
             "lands_again": ahead.lands_again,
             "landed_again_by": ahead.landed_again_by,
+            "devices": tuple(dict.fromkeys((*told.devices, *shape.devices))),
+            "architectures": tuple(dict.fromkeys((*told.architectures, *shape.architectures))),
             "lines_added": shape.lines_added,
             "lines_removed": shape.lines_removed,
         }

@@ -23,7 +23,7 @@ from smith.git.history import Change
 from smith.mine.classify import Shape
 from smith.mine.rules import Rules
 
-LAYOUT = b"2"
+LAYOUT = b"3"
 """Part of every key; changed whenever the same changes and rules come to another shape."""
 
 MIGRATIONS: Migrations = (

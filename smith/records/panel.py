@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from typing import Literal
+
+from pydantic import Field, model_validator
 
 from smith.records.base import Document, Name, Oid, Record, TaskId
 
@@ -21,6 +23,10 @@ class Panel(Document):
 
     name: Name
     description: str = ""
+    revision: int = Field(default=1, ge=1)
+    """Grows whenever what is pinned changes: results of different revisions are not compared."""
+    split: Literal["train", "held_out"] | None = None
+    """The side of a split that the panel is; no lineage may lie on both."""
     tasks: tuple[PanelTask, ...]
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from git_worlds import commit_all, git
 
 from smith.errors import NotARepository, Unavailable
 from smith.git import mirrors
-from smith.git.mirrors import open_upstream
+from smith.git.mirrors import open_upstream, reopen_upstream
 from smith.git.repository import Repository
 
 
@@ -42,6 +42,8 @@ def test_a_local_repository_is_used_in_place(forge: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "mirrors").exists()
     assert sorted(str(p) for p in forge.rglob("*")) == before
     assert open_upstream(str(forge), tmp_path / "mirrors", name="some/thing").repo == "some/thing"
+    again = reopen_upstream(upstream.url, tmp_path / "mirrors")
+    assert again.repository.git_dir == forge / ".git" and not (tmp_path / "mirrors").exists()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_an_unwritable_place_is_unavailable(forge: Path) -> None:
 
 CODE = """
 import sys; from pathlib import Path
-from smith.git.mirrors import open_upstream
+from smith.git.mirrors import open_upstream, reopen_upstream
 print(1, flush=True)
 open_upstream(sys.argv[1], Path(sys.argv[2]))
 """

@@ -122,6 +122,15 @@ def test_candidates_are_written_for_freezing(data: Path, upstream: Upstream, tmp
     assert done.returncode == 0 and f"smith freeze --candidates {out}" in done.stdout.replace("\n", " ")
     records = [Candidate.loads(line, "c.json") for line in out.read_bytes().splitlines()]
     assert [one.pr for one in records] == [4, 3, 1]
+    assert [one.lineage for one in records] == ["o/r#4", "o/r#3", "o/r#1"]
+    argv = [sys.executable, "-m", "smith.cli.main", "-C", str(data), "freeze", "--candidates", str(out), "--json"]
+    subprocess.run(["git", "init", "-q", str(data)], check=True)
+    frozen = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert frozen.returncode == 0, frozen.stderr
+    assert [task["id"] for task in json.loads(frozen.stdout)["tasks"]] == ["o__r-1"]
+    # A local clone is used in place again, and the lineages of what was frozen are kept.
+    assert not (data / ".smith" / "mirrors").exists()
+    assert json.loads((data / "tasks" / "lineages.json").read_text())["tasks"] == {"o__r-1": "o/r#1"}
 
 
 def test_an_explanation_has_the_whole_way(data: Path, upstream: Upstream) -> None:
