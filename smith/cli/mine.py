@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from smith.records.candidate import Flag, Kind, Mined
 from smith.records.config import Config, MineConfig
 from smith.report import mined
 
+_NAME = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
+
 
 @click.command("mine")
 @click.argument("repo")
 @click.option("--since", help="Only pull requests merged on or after this date (YYYY-MM-DD).")
-@click.option("--until", help="Only pull requests merged before this date (YYYY-MM-DD).")
+@click.option("--until", help="Only pull requests merged on or before this date (YYYY-MM-DD).")
 @click.option("--pr", "numbers", type=int, multiple=True, help="Only this pull request; repeatable.")
 @click.option("--language", help="Only these kernel languages, with commas: triton,hip,cuda,native,...")
 @click.option("--kind", help=f"Only these kinds, with commas: {','.join(k.value for k in Kind)}.")
@@ -83,8 +86,17 @@ def command(
 
     REPO is a URL, owner/name on GitHub, a local path, or smith:sample.
     """
+    if github_url is not None and not github:
+        raise BadInput("--github-url is for --github", hint="give --github too")
+    if name is not None and not _NAME.fullmatch(name):
+        raise BadInput(f"--name {name!r}: is not owner/name")
+    if explained is not None and (out is not None or numbers):
+        raise BadInput("--explain is about one pull request", hint="leave out --out and --pr")
     place = mirrors(ctx)
     cache, config = place.parent / "mining.db", settings(ctx)
+    drawn = _sampling(sample, by, seed, holdout)
+    if out is not None:
+        _check_out(ctx, out)
     upstream = open_upstream(repo, place, name=name, refresh=not no_fetch)
     if upstream.stale:
         click.echo(f"smith: {upstream.repo}: using the mirror as it is: {upstream.stale}", err=True)
@@ -92,7 +104,10 @@ def command(
         lines = explain(
             upstream.repository, repo=upstream.repo, number=explained, branch=branch, config=config, cache=cache
         )
-        click.echo("\n".join(lines))
+        if as_json:
+            print_json({"repo": upstream.repo, "pr": explained, "explanation": lines})
+        else:
+            click.echo("\n".join(lines))
         return
     with progress(f"mining {upstream.repo}", None) as step:
         found = mine(
@@ -110,7 +125,7 @@ def command(
             allow=words(allow),
             limit=limit,
             all=everything,
-            sample=_sampling(sample, by, seed, holdout),
+            sample=drawn,
             tests=tests,
             verify=verify,
             enrich=_github(upstream.repo, place.parent / "github.db", github_url) if github else None,
@@ -159,10 +174,27 @@ def _github(repo: str, cache: Path, url: str | None) -> Enrich:
     return lambda texts: {one.number: one for one in client.enrich(list(texts), texts)}
 
 
+def _check_out(ctx: click.Context, out: Path) -> None:
+    """Say before an hour of work that its result could not be written, or would replace what it must not."""
+    root = find_root(ctx.find_root().obj)
+    try:
+        there = out.exists()
+        if str(out) in ("", ".") or out.is_dir():
+            raise BadInput(f"--out {str(out)!r}: is no file")
+        if root is not None and out.resolve() == Layout(root).config.resolve():
+            raise BadInput(f"--out {out}: is the settings of the data repository")
+        if not there and not out.absolute().parent.is_dir():
+            raise BadInput(f"--out {out}: its folder does not exist")
+    except OSError as error:
+        raise BadInput(f"--out {str(out)[:80]}: {error.strerror}") from error
+
+
 def _sampling(count: int | None, by: str | None, seed: str, holdout: float | None) -> Sampling | None:
     if count is None and holdout is None:
         if by is not None:
             raise BadInput("--by is for a sample", hint="give --sample N too")
+        if seed != "0":
+            raise BadInput("--seed is for a sample or a split", hint="give --sample N or --holdout SHARE too")
         return None
     return Sampling(count=count, by=tuple(words(by)) or DEFAULT_BY, seed=seed, holdout=holdout or 0.0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO
 
 from smith import process
@@ -119,8 +120,20 @@ def _format() -> str:
 def _commit_fields(oid: str, tokens: _Tokens) -> tuple[str, tuple[str, ...], str, str, str, str, str, str, str, str]:
     rest = [tokens.take() for _ in _FIELDS[1:]]
     parents, tree, author, email, authored, committer, committed, subject, body = rest
-    words = (tree, author, email, authored, committer, committed, subject, body.strip("\n"))
+    words = (tree, author, email, moment(authored), committer, moment(committed), subject, body.strip("\n"))
     return oid, tuple(parents.split()), *words
+
+
+def moment(text: str) -> str:
+    """A date that can be read as one: commits hold years beyond 9999, offsets of days and no date at all.
+
+    What cannot be read is the beginning of time.
+    """
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return "1970-01-01T00:00:00+00:00"
+    return text
 
 
 def commits(
@@ -180,11 +193,13 @@ def _advance(order: Sequence[str], current: int, line: str) -> int:
     return index
 
 
-def patch_ids(repo: Repository, oids: Iterable[str]) -> dict[str, str]:
+def patch_ids(
+    repo: Repository, oids: Iterable[str], *, on_missing: Callable[[], None] = lambda: None
+) -> dict[str, str]:
     """The stable patch id of each commit that has one, from ``git diff-tree -p`` piped into ``git patch-id``.
 
     Merges and empty commits have none. Nor have commits whose blobs are missing from a partial mirror: git dies on
-    the first, so the stream is taken up again behind it.
+    the first, so the stream is taken up again behind it, and ``on_missing`` is called.
     """
     wanted = list(dict.fromkeys(oids))
     found: dict[str, str] = {}
@@ -193,6 +208,7 @@ def patch_ids(repo: Repository, oids: Iterable[str]) -> dict[str, str]:
         found.update(ids)
         # What was being shown when the stream broke has an id of half a patch.
         if reached is not None:
+            on_missing()
             found.pop(reached, None)
             wanted = wanted[wanted.index(reached) + 1 :]
         else:

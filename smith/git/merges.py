@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smith import temporary
 from smith.git.objects import plain
@@ -12,8 +12,12 @@ from smith.git.sources import scratch
 _AT_ONCE = 200
 
 
-def merge_trees(repo: Repository, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
+def merge_trees(
+    repo: Repository, pairs: Sequence[tuple[str, str]], *, on_missing: Callable[[], None] = lambda: None
+) -> list[str | None]:
     """The tree of the clean merge of each pair of commits; None for a conflict, or where it cannot be made here.
+
+    ``on_missing`` is called for one that cannot.
 
     One ``git merge-tree`` for many pairs where git can (2.39 and newer). It needs the blobs that both sides changed;
     what it writes goes to a place that is removed. No merge driver runs, whatever attributes and configuration say.
@@ -31,7 +35,7 @@ def merge_trees(repo: Repository, pairs: Sequence[tuple[str, str]]) -> list[str 
             if len(answers) == len(some):
                 found += answers
             else:  # one that dies takes the others with it
-                found += [_single(view, one, other) for one, other in some]
+                found += [_single(view, one, other, on_missing) for one, other in some]
     return found
 
 
@@ -52,7 +56,9 @@ def _answers(data: bytes) -> list[str | None]:
     return answers
 
 
-def _single(repo: Repository, one: str, other: str) -> str | None:
+def _single(repo: Repository, one: str, other: str, on_missing: Callable[[], None]) -> str | None:
     done = repo.run("merge-tree", "--write-tree", "-z", "--no-messages", one, other)
+    if done.status not in (0, 1):  # 1 is a conflict
+        on_missing()
     tree = done.stdout.data.split(b"\0")[0].decode("ascii", "replace").strip()
     return tree if done.status == 0 and OID.match(tree) else None

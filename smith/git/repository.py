@@ -55,6 +55,7 @@ _FIXED_CONFIG = (
     "diff.suppressBlankEmpty=false",
     "diff.interHunkContext=0",
     "diff.context=3",
+    "diff.orderFile=/dev/null",
     "apply.whitespace=nowarn",
     "apply.ignoreWhitespace=no",
     "i18n.commitEncoding=UTF-8",
@@ -91,6 +92,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         # own configuration names.
         GIT_ALLOW_PROTOCOL=NO_PROTOCOL,
         GIT_NO_REPLACE_OBJECTS="1",
+        GIT_GRAFT_FILE=os.devnull,
         GIT_OPTIONAL_LOCKS="0",
         GIT_LITERAL_PATHSPECS="1",
         GIT_PAGER="cat",

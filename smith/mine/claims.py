@@ -22,9 +22,9 @@ Unit = Literal["x", "%", "s", "ms", "us", "ns", "TFLOPS", "GB/s", "GB", "MB", "t
 _MOST = 20
 _MOST_OF_A_TABLE = 6
 _LONGEST_TEXT = 200
-_LONGEST_BODY = 60_000
+_LONGEST_BODY = 30_000
 # What is longer is data, and patterns that look around themselves would take long over it.
-_LONGEST_LINE = 2_000
+_LONGEST_LINE = 600
 _WRAPPED = 55
 """From this length on a line without an end of sentence goes on in the next."""
 

@@ -12,7 +12,7 @@ branch was moved to the main line.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from smith.git.history import Change, Landing, changes_between, first_parent
@@ -21,15 +21,18 @@ from smith.mine.lost import lost_numbers
 from smith.mine.rebase import Run, rebased
 from smith.records.pull_request import Evidence, MergeForm, PullRequest
 
-_LAST_NUMBER = re.compile(r"\s*\([#!](\d+)\)\s*\Z")
-_FIRST_NUMBER = re.compile(r"Merged PR (\d+): ")
+# Plain digits, and so few that they can be a number; zero is none. Blanks around are stripped before: a pattern that
+# may begin with many of them takes forever on a subject of nothing else.
+_LAST_NUMBER = re.compile(r"\([#!]([1-9][0-9]{0,8})\)\Z")
+_FIRST_NUMBER = re.compile(r"Merged PR ([1-9][0-9]{0,8}): ")
 # How GitHub, Gitea and Bitbucket word a merge; GitLab says it in the last line of the body.
 _MERGE_SUBJECT = re.compile(
-    r"Merge pull request #(?P<github>\d+) from \S|Merge pull request '(?P<title>.*)' \(#(?P<gitea>\d+)\) from \S"
-    r"|Merged in \S+ \(pull request #(?P<bitbucket>\d+)\)"
+    r"Merge pull request #(?P<github>[1-9][0-9]{0,8}) from \S"
+    r"|Merge pull request '(?P<title>.*)' \(#(?P<gitea>[1-9][0-9]{0,8})\) from \S"
+    r"|Merged in \S{1,300} \(pull request #(?P<bitbucket>[1-9][0-9]{0,8})\)"
 )
-_MERGE_REQUEST = re.compile(r"^See merge request \S*!(\d+)\s*\Z", re.MULTILINE)
-_PULL_REF = re.compile(r"refs/(?:pull|merge-requests)/(\d+)/head\Z")
+_MERGE_REQUEST = re.compile(r"^See merge request \S{0,300}!([1-9][0-9]{0,8})\Z", re.MULTILINE)
+_PULL_REF = re.compile(r"refs/(?:pull|merge-requests)/([1-9][0-9]{0,8})/head\Z")
 _ELLIPSIS = ("…", "...")
 
 
@@ -65,15 +68,23 @@ def discover(repo: Repository, branch: str) -> History:
     return recognise(repo, tuple(first_parent(repo, branch)), pull_heads(repo))
 
 
-def recognise(repo: Repository, landings: tuple[Landing, ...], heads: Mapping[int, str]) -> History:
-    """Recognise the pull requests among ``landings`` (all of a branch, newest first)."""
+def recognise(
+    repo: Repository,
+    landings: tuple[Landing, ...],
+    heads: Mapping[int, str],
+    on_missing: Callable[[], None] = lambda: None,
+) -> History:
+    """Recognise the pull requests among ``landings`` (all of a branch, newest first).
+
+    ``on_missing`` is called where blobs are missing that could prove one.
+    """
     found = _stated(landings, heads)
     merged = [_direct(form, landing, number, heads) for number, (form, landing) in found.items()]
     merged += _merged_heads(landings, _open(heads, merged), _explained(merged), heads)
-    runs = rebased(repo, landings, _explained(merged), _open(heads, merged))
+    runs = rebased(repo, landings, _explained(merged), _open(heads, merged), on_missing)
     merged += _from_runs(repo, runs, landings, heads)
     squashes = [landing for form, landing in found.values() if form is MergeForm.SQUASH]
-    lost = lost_numbers(repo, landings, _explained(merged), _open(heads, merged), squashes)
+    lost = lost_numbers(repo, landings, _explained(merged), _open(heads, merged), squashes, on_missing)
     for number, landing in lost.items():
         record = _record(
             number, *_words(MergeForm.SQUASH, landing), MergeForm.SQUASH, Evidence.SAME_TREE, (landing,), heads
@@ -96,9 +107,9 @@ def numbered(landing: Landing) -> tuple[MergeForm, int] | None:
     if len(landing.parents) > 1:
         if match := _MERGE_SUBJECT.match(landing.subject):
             return MergeForm.MERGE, int(match["github"] or match["gitea"] or match["bitbucket"])
-        if match := _MERGE_REQUEST.search(landing.body):
+        if match := _MERGE_REQUEST.search(landing.body.rstrip()):
             return MergeForm.MERGE, int(match[1])
-    if match := _LAST_NUMBER.search(landing.subject) or _FIRST_NUMBER.match(landing.subject):
+    if match := _LAST_NUMBER.search(landing.subject.rstrip()) or _FIRST_NUMBER.match(landing.subject):
         return MergeForm.SQUASH, int(match[1])
     return None
 
@@ -162,9 +173,10 @@ def _words(form: MergeForm, landing: Landing) -> tuple[str, str]:
         stated = _MERGE_SUBJECT.match(landing.subject)
         if stated and stated["title"]:
             return stated["title"], landing.body
-        title, _, body = _MERGE_REQUEST.sub("", landing.body).partition("\n")
+        title, _, body = _MERGE_REQUEST.sub("", landing.body.rstrip()).partition("\n")
         return title.strip() or landing.subject, body.strip("\n")
-    title, body = _FIRST_NUMBER.sub("", _LAST_NUMBER.sub("", landing.subject)), landing.body
+    title = _FIRST_NUMBER.sub("", _LAST_NUMBER.sub("", landing.subject.rstrip()).rstrip())
+    body = landing.body
     # A long title is cut in the subject, and goes on in the first line of the body.
     first, _, rest = body.partition("\n")
     if title.endswith(_ELLIPSIS) and first.startswith(_ELLIPSIS):

@@ -37,7 +37,7 @@ def explain(
     verified = verify_all(upstream_repo, [case.merged])[number]
     with ReachIndex(upstream_repo, rules) as index:
         tests = index.tests_of(case.merged.landings[-1].tree, case.shape.files, case.shape.kernels)
-    return [f"{repo}#{number}: {case.merged.pull_request.title}", *_story(case, verified, tests, filters)]
+    return [f"{repo}#{number}: {_shown(case.merged.pull_request.title)}", *_story(case, verified, tests, filters)]
 
 
 def _story(case: Case, verified: Verified, tests: Sequence[TestFile], filters: Filters) -> list[str]:
@@ -49,7 +49,7 @@ def _story(case: Case, verified: Verified, tests: Sequence[TestFile], filters: F
         f"  merged      {record.merged} at {record.merged_at}",
         f"  head        {record.head or 'not present here'}",
         f"  merge again {_VERIFIED[verified]}",
-        f"  kind        {case.kind.value}: {case.kind_evidence}",
+        f"  kind        {case.kind.value}: {_shown(case.kind_evidence)}",
         f"  size        {case.shape.lines_added} lines added and {case.shape.lines_removed} removed in sources",
         *(f"  flag        {flag.value}" for flag in case.flags),
     ]
@@ -91,5 +91,7 @@ def _decision(reason: tuple[str, str] | None) -> str:
     return "candidate" if reason is None else f"rejected: {reason[0]}{f' ({reason[1]})' if reason[1] else ''}"
 
 
-def _shown(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\n", "\\n")
+def _shown(text: str) -> str:
+    """Text of others, fit for a terminal: nothing in it moves the cursor or turns the direction of writing."""
+    readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in readable)

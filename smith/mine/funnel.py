@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
@@ -14,7 +15,7 @@ from smith.mine import rules as rules_
 from smith.mine.decide import Case, Filters, Reason, decide
 from smith.mine.reach import ReachIndex
 from smith.mine.rules import Rules
-from smith.mine.sampling import DEFAULT_BY, Entry, Side, choose, split
+from smith.mine.sampling import DEFAULT_BY, Entry, Side, check_by, choose, split
 from smith.mine.signals import Ahead, operator_classes, read
 from smith.mine.survey import Progress, Survey, Wanted, survey
 from smith.mine.verify import verify_all
@@ -22,6 +23,8 @@ from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Fl
 from smith.records.config import MineConfig
 from smith.records.enrichment import Enrichment
 from smith.records.signals import Signals
+
+_DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
 
 Enrich = Callable[[Mapping[int, str]], Mapping[int, Enrichment]]
 """Numbers with the words of their landed commits in; what a forge says of each out, as far as it does."""
@@ -78,16 +81,20 @@ def mine(
     config = config or MineConfig()
     rules = rules_.load(config.rules)
     wanted = Wanted(
-        since=_moment(since, time.min) if since else None,
-        until=_moment(until, time.max) if until else None,
+        since=None if since is None else _moment(since, time.min),
+        until=None if until is None else _moment(until, time.max),
         numbers=frozenset(numbers),
         filters=_filters(rules, config, languages, kinds, reject, allow, all),
         limit=_limit(limit),
     )
+    _all_known("operator class", operators, operator_classes())
+    _all_known("operator class", config.operators, operator_classes(), where="smith.toml: [mine] operators: ")
+    wanted_operators = frozenset(operators or config.operators)
+    if sample is not None:
+        check_by(sample.by)
     found = survey(
         upstream_repo, repo=repo, branch=branch, wanted=wanted, rules=rules, cache=cache, jobs=jobs, progress=progress
     )
-    _all_known("operator class", wanted_operators := frozenset(operators or config.operators), operator_classes())
     cases, enrichments = found.cases, dict[int, Enrichment]()
     if enrich is not None:
         cases, enrichments = _enriched(cases, wanted.filters, enrich)
@@ -96,15 +103,17 @@ def mine(
     for case in cases:
         number = case.merged.number
         reason = decide(case, wanted.filters)
-        if reason is None and wanted.limit is not None and len(chosen) >= wanted.limit:
-            reason = "over_limit", f"the first {wanted.limit} were asked for"
-        if reason is None:
+        over = wanted.limit is not None and len(chosen) >= wanted.limit
+        # Reading the words of each takes time; what is over the limit is read only where that may give another reason.
+        if reason is None and (not over or wanted_operators):
             candidate = _candidate(case, found, enrichments.get(number), repo, url)
             told = candidate.signals.operators if candidate.signals else ()
             if wanted_operators and wanted_operators.isdisjoint(told):
                 reason = "operator_filter", ", ".join(told)
-            else:
+            elif not over:
                 chosen.append((case, candidate))
+        if reason is None and over:
+            reason = "over_limit", f"the first {wanted.limit} were asked for"
         if reason is not None:
             rejections[number] = reason
     if sample is not None:
@@ -241,6 +250,7 @@ def _filters(
     all: bool,
 ) -> Filters:
     """The filters of this call; what it does not say is taken from ``smith.toml``."""
+    _all_known("language", config.languages, rules.languages, where="smith.toml: [mine] languages: ")
     languages, kinds = languages or config.languages, kinds or config.kinds
     _all_known("language", languages, rules.languages)
     _all_known("kind", kinds, list(Kind))
@@ -255,10 +265,10 @@ def _filters(
     )
 
 
-def _all_known(what: str, asked: Iterable[str], known: Collection[str]) -> None:
+def _all_known(what: str, asked: Iterable[str], known: Collection[str], *, where: str = "") -> None:
     for name in asked:
         if name not in known:
-            raise BadInput(f"unknown {what} {name!r}", hint=f"one of: {', '.join(sorted(known))}")
+            raise BadInput(f"{where}unknown {what} {name!r}", hint=f"one of: {', '.join(sorted(known))}")
 
 
 def _limit(limit: int | None) -> int | None:
@@ -270,9 +280,9 @@ def _limit(limit: int | None) -> int | None:
 def _moment(text: str, day: time) -> datetime:
     """A date means its first or last moment; times without an offset are UTC."""
     try:
+        if _DAY.fullmatch(text):
+            return datetime.combine(datetime.fromisoformat(text).date(), day, tzinfo=UTC)
         when = datetime.fromisoformat(text)
     except ValueError as error:
         raise BadInput(f"{text!r} is no date", hint="write it as YYYY-MM-DD") from error
-    if len(text) == 10 and day is time.max:
-        when = datetime.combine(when.date(), day)
     return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -10,9 +10,11 @@ from smith.records.candidate import Kind, Role
 
 _FLAGS = re.IGNORECASE
 # `feat(scope)!: ...`, `[Fix] ...`, `Fix: ...`: one leading word, conventional or in brackets.
-_PREFIX = re.compile(r"\s*(?:\[\s*(?P<bracket>[^\]]+?)\s*\]|(?P<word>[A-Za-z]+)(?:\([^)]*\))?!?\s*:)\s*")
-_RELAND = re.compile(r"^\W*(re-?lands?|re-?appl(y|ies)|re-?adds?|re-?introduces?)\b|^\W*revert\s+\"revert\b", _FLAGS)
-_REVERT = re.compile(r"^\W*reverts?\b", _FLAGS)
+_PREFIX = re.compile(r"\s*(?:\[(?P<bracket>[^\]]{1,80})\]|(?P<word>[A-Za-z]{1,40})(?:\([^)]{0,80}\))?!?[ ]?:)\s*")
+_LONGEST_TITLE = 500
+_RELAND = re.compile(r"^\W*(re-?lands?|re-?appl(y|ies)|re-?adds?|re-?introduces?)\b", _FLAGS)
+# A revert of a revert brings back, a revert of that takes away again.
+_REVERTS = re.compile(r"^\W*(?:reverts?\b\W*){1,20}", _FLAGS)
 
 _PREFIXES: Mapping[str, Kind] = {
     **dict.fromkeys(("fix", "bugfix", "hotfix", "bug", "fixes", "fixed", "hot fix", "bug fix"), Kind.FIX),
@@ -96,16 +98,20 @@ _LABELS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     )
 )
 _BODY_FIX = re.compile(
-    r"\b(fix(es|ed)?|close[sd]?|resolve[sd]?)\s+(\S+/\S+)?#\d+|\b(wrong|incorrect) results?\b", _FLAGS
+    r"\b(fix(es|ed)?|close[sd]?|resolve[sd]?)\s+([\w.-]{1,100}/[\w.-]{1,100})?#\d+|\b(wrong|incorrect) results?\b",
+    _FLAGS,
 )
 _WORTHLESS = frozenset({Kind.MAINTENANCE})
 
 
 def tell(title: str, body: str, shape: Shape, labels: Sequence[str] = ()) -> tuple[Kind, str]:
     """The kind of a pull request and what told it: title, labels, body, shape."""
+    title = title[:_LONGEST_TITLE]
     if _RELAND.search(title):
         return Kind.RELAND, "the title says that it lands again"
-    if _REVERT.search(_without_prefixes(title)[0]):
+    if nested := _REVERTS.search(_without_prefixes(title)[0]):
+        if nested[0].lower().count("revert") % 2 == 0:
+            return Kind.RELAND, "the title says that a revert is taken back"
         return Kind.REVERT, "the title says revert"
     plain, prefixes = _without_prefixes(title)
     for prefix in prefixes:
@@ -126,7 +132,7 @@ def tell(title: str, body: str, shape: Shape, labels: Sequence[str] = ()) -> tup
 def _without_prefixes(title: str) -> tuple[str, list[str]]:
     prefixes: list[str] = []
     while match := _PREFIX.match(title):
-        prefixes += re.split(r"[,/|&]\s*", match["bracket"] or match["word"])
+        prefixes += [word.strip() for word in re.split(r"[,/|&]", match["bracket"] or match["word"])]
         title = title[match.end() :]
     return title, prefixes
 

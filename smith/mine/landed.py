@@ -16,15 +16,18 @@ from smith.mine.store import Store
 from smith.records.pull_request import PullRequest
 
 
-def read_history(repo: Repository, branch: str, store: Store, name: str) -> History:
+def read_history(repo: Repository, branch: str, store: Store, name: str) -> tuple[History, bool]:
     """As :func:`~smith.mine.discover.discover`, for the repository called ``name`` in ``store``.
 
     Landings are named by commit, so what is kept of them holds for as long as the last of them is in the branch. What
-    was recognised holds for the same landings and heads. Nothing is kept where blobs are missing: renames are told
-    worse then.
+    was recognised holds for the same landings and heads. Nothing is kept where blobs are missing that were needed: then
+    renames are told worse, and what was rebased may be missed. The second value says whether all were there.
     """
     tip, heads = repo.resolve(branch), pull_heads(repo)
     last, kept = _kept_landings(store, name, branch)
+    if last is not None and not repo.has(last):
+        last, kept = None, []  # the branch was rewritten, and what it held is gone
+    # What a partial clone lacks today it may hold tomorrow.
     whole = True
 
     def missing() -> None:
@@ -40,13 +43,13 @@ def read_history(repo: Repository, branch: str, store: Store, name: str) -> Hist
     known = store.recognised(name, branch, key)
     if known is not None:
         with contextlib.suppress(ValueError):
-            return History(landings, unpack_merged(known, landings), heads)
-    history = recognise(repo, landings, heads)
+            return History(landings, unpack_merged(known, landings), heads), True
+    history = recognise(repo, landings, heads, missing)
     if whole:
         store.remember_history(
             name, branch, tip, pack_landings(landings) if fresh else None, key, pack_merged(history.merged)
         )
-    return history
+    return history, whole
 
 
 def _kept_landings(store: Store, name: str, branch: str) -> tuple[str | None, list[Landing]]:

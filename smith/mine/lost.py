@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from smith.git.history import NULL_OID, Commit, Landing, commits
@@ -32,6 +32,7 @@ def lost_numbers(
     explained: set[str],
     heads: Mapping[int, str],
     squashes: Collection[Landing],
+    on_missing: Callable[[], None] = lambda: None,
 ) -> dict[int, Landing]:
     """Number to landing (newest first) of the squashes not in ``explained`` that one of ``heads`` became.
 
@@ -44,7 +45,7 @@ def lost_numbers(
     tips = {one.oid: one for one in commits(repo, heads.values(), walk=False)}
     pairs = [(n, tips[oid], one) for n, oid, one in _likely(free, heads, tips) if _landed(n, one, forge)]
     pairs = [pair for pair, same in zip(pairs, _hold(repo, pairs), strict=True) if same]
-    merged = merge_trees(repo, [(one.parents[0], tip.oid) for _, tip, one in pairs])
+    merged = merge_trees(repo, [(one.parents[0], tip.oid) for _, tip, one in pairs], on_missing=on_missing)
     found: dict[int, Landing] = {}
     taken: set[str] = set()
     # The later number first: it took over from an earlier one with the same content, which was closed.

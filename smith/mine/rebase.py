@@ -8,7 +8,7 @@ author and subject or date, then by stable patch id, all patch ids from one stre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -48,7 +48,13 @@ class _Free:
         return sorted({position for key in _keys(commit) for position in self.index.get(key, ())})
 
 
-def rebased(repo: Repository, landings: Sequence[Landing], explained: set[str], heads: Mapping[int, str]) -> list[Run]:
+def rebased(
+    repo: Repository,
+    landings: Sequence[Landing],
+    explained: set[str],
+    heads: Mapping[int, str],
+    on_missing: Callable[[], None] = lambda: None,
+) -> list[Run]:
     """The pull requests of ``heads`` that landed as runs of ``landings`` (newest first) not in ``explained``."""
     free = _Free()
     for position, landing in enumerate(landings):
@@ -59,7 +65,7 @@ def rebased(repo: Repository, landings: Sequence[Landing], explained: set[str], 
     branches = _branches(repo, landings, heads, free)
     wanted = {commit.oid for own in branches.values() for commit in own}
     likely = {free.at[position].oid for own in branches.values() for one in own for position in free.like(one)}
-    ids = patch_ids(repo, [*sorted(wanted), *sorted(likely)])
+    ids = patch_ids(repo, [*sorted(wanted), *sorted(likely)], on_missing=on_missing)
     runs = [run for number, own in branches.items() if (run := _match(number, own, free, ids))]
     return _settle(runs)
 

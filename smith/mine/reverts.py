@@ -17,10 +17,10 @@ _QUOTED = re.compile(r"^\W*reverts?\W+[\"“'`](?P<title>.*)[\"”'`]", re.IGNOR
 _AGAIN = re.compile(
     r"^\W*(?:re-?lands?|re-?appl(?:y|ies))(?:\W*[\"“'`](?P<quoted>.*)[\"”'`]|\W+(?P<plain>.*))", re.IGNORECASE
 )
-_NUMBER = re.compile(r"\(?#(\d+)\)?")
-_OWN_NUMBER = re.compile(r"\s*\(#\d+\)\s*$")
+_NUMBER = re.compile(r"#([0-9]{1,9})\b")
+_OWN_NUMBER = re.compile(r"\(#[0-9]{1,9}\)\Z")
 _COMMIT = re.compile(r"This reverts (?:commit |PR )?([0-9a-f]{7,40})")
-_BODY_NUMBER = re.compile(r"\bReverts? (?:[\w.-]+/[\w.-]+)?#(\d+)")
+_BODY_NUMBER = re.compile(r"\bReverts? (?:[\w.-]{1,100}/[\w.-]{1,100})?#([0-9]{1,9})\b")
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,19 @@ def find(history: History) -> Reverts:
         if _TITLE.search(subject):
             target = _target(subject, landing.body, own, by_commit, by_number, by_title)
             if target is not None and (own is None or target.number != own.number):
-                reverted[target.number] = f"#{own.number}" if own else landing.oid[:12]
+                by = f"#{own.number}" if own else landing.oid[:12]
+                reverted[target.number] = by
+                if target.number in lands_again:
+                    # What takes back a re-land takes back what that brought.
+                    reverted[lands_again[target.number]] = by
+                elif target.number in takes_back:
+                    # The revert of a revert brings the first pull request back, under its own number.
+                    first = takes_back[target.number]
+                    if own is not None:
+                        relands[own.number] = f"takes back the revert #{target.number}"
+                        lands_again[own.number] = lands_again.get(first, first)
                 if own is not None:
                     takes_back[own.number] = target.number
-                # The revert of a revert brings the first pull request back under its own number.
-                if own is not None and _TITLE.search(target.pull_request.title):
-                    relands[own.number] = f"takes back the revert #{target.number}"
-                    if target.number in takes_back:
-                        first = takes_back[target.number]
-                        lands_again[own.number] = lands_again.get(first, first)
         elif own is not None:
             earlier = by_title.get(_again(subject))
             if earlier is not None and earlier.number in reverted and own.number != earlier.number:
@@ -83,11 +87,13 @@ def _target(
         hit = next((one for oid, one in by_commit.items() if oid.startswith(match[1])), None)
         if hit is not None and hit is not own:
             return hit
-    numbers = _NUMBER.findall(subject if own else _OWN_NUMBER.sub("", subject)) + _BODY_NUMBER.findall(words)
-    for number in reversed(numbers[:1] or numbers):
+    subject = subject if own else _without_number(subject)
+    quoted = _QUOTED.search(subject)
+    # What is quoted ends in the number of what is taken back, however many reverts it quotes in turn.
+    inside = _NUMBER.findall(quoted["title"])[-1:] if quoted else []
+    for number in (*_BODY_NUMBER.findall(words)[:1], *inside, *_NUMBER.findall(subject)[:1]):
         if int(number) in by_number:
             return by_number[int(number)]
-    quoted = _QUOTED.search(subject)
     return by_title.get(_key(quoted["title"])) if quoted else None
 
 
@@ -97,4 +103,8 @@ def _again(title: str) -> str:
 
 
 def _key(title: str) -> str:
-    return " ".join(_OWN_NUMBER.sub("", title).lower().split())
+    return " ".join(_without_number(title).lower().split())
+
+
+def _without_number(title: str) -> str:
+    return _OWN_NUMBER.sub("", title.rstrip()).rstrip()

@@ -63,6 +63,13 @@ def size_class(lines: int) -> str:
     return next((name for most, name in SIZES if lines <= most), "xl")
 
 
+def check_by(by: Iterable[str]) -> None:
+    """Raise :class:`~smith.errors.BadInput` for a name by which nothing can be stratified."""
+    for name in by:
+        if name not in _KEYS:
+            raise BadInput(f"candidates cannot be sampled by {name!r}", hint=f"one of: {', '.join(_KEYS)}")
+
+
 def choose(
     entries: Iterable[Entry],
     n: int,
@@ -83,9 +90,7 @@ def choose(
     """
     if n < 0:
         raise BadInput(f"a sample of {n} is asked for", hint="give a number that is not negative")
-    for name in by:
-        if name not in _KEYS:
-            raise BadInput(f"candidates cannot be sampled by {name!r}", hint=f"one of: {', '.join(_KEYS)}")
+    check_by(by)
     unique = {entry.id: entry for entry in entries}
     sides = split((entry.lineage for entry in unique.values()), holdout, seed)
     held_out = [entry for entry in unique.values() if sides[entry.lineage] == "held_out"]

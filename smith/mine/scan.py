@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 from collections import deque
@@ -74,6 +75,8 @@ def _many(repo: Repository, chunks: Sequence[Chunk], rules: Rules, workers: int)
     # Not forked: this process may have threads, whose locks a fork would copy locked.
     context = multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as stack:
+        # Last of all: after an interrupt the process may end without its exit handlers, which would tell of leaks.
+        stack.callback(gc.collect)
         pools = [
             stack.enter_context(
                 ProcessPoolExecutor(1, mp_context=context, initializer=start, initargs=(repo, rules, os.getpid()))
@@ -105,3 +108,5 @@ def _many(repo: Repository, chunks: Sequence[Chunk], rules: Rules, workers: int)
         finally:
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
+            pools.clear()
+            pending.clear()

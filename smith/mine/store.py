@@ -137,18 +137,26 @@ def _shape(data: bytes) -> Shape:
 
 
 @contextlib.contextmanager
+def _checked(path: Path) -> Iterator[sqlite_utils.Database]:
+    """The cache, with all of its tables. Raises :class:`BadInput` or :class:`Unavailable`."""
+    with open_database(path, MIGRATIONS, "mining cache") as db:
+        for table in ("shapes", "tips", "histories"):
+            db.conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
+        yield db
+
+
+@contextlib.contextmanager
 def open_store(path: Path | None, rules: Rules) -> Iterator[Store]:
     """Open the cache at ``path``. A damaged one is begun anew; where none can be written, nothing is remembered."""
     with contextlib.ExitStack() as stack:
         db: sqlite_utils.Database | None = None
         if path is not None:
             try:
-                db = stack.enter_context(open_database(path, MIGRATIONS, "mining cache"))
-            except BadInput:
-                for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-                    path.with_name(name).unlink(missing_ok=True)
-                with contextlib.suppress(BadInput, Unavailable):
-                    db = stack.enter_context(open_database(path, MIGRATIONS, "mining cache"))
-            except Unavailable:
-                pass
+                db = stack.enter_context(_checked(path))
+            except (BadInput, Unavailable):
+                # Damaged, or of another smith: it is only a cache.
+                with contextlib.suppress(BadInput, Unavailable, OSError):
+                    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+                        path.with_name(name).unlink(missing_ok=True)
+                    db = stack.enter_context(_checked(path))
         yield Store(db, rules)

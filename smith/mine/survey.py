@@ -86,9 +86,9 @@ def survey(
     tip = upstream_repo.resolve(name)
     say("reading the history", 0, 0)
     with open_store(cache, rules) as store:
-        history = read_history(upstream_repo, name, store, repo)
+        history, whole = read_history(upstream_repo, name, store, repo)
         for number in sorted(wanted.numbers):
-            _known(history, number)
+            _known(upstream_repo, history, tip, number)
         # What came later and what belongs together is told by all of a history, so all of it is read: once.
         read = [one for one in history.merged if wanted.selects(one)] if wanted.numbers else history.merged
         elsewhere = _landed_on_default(upstream_repo, name)
@@ -101,6 +101,8 @@ def survey(
             say("classifying", done, len(read))
 
         notes = _rewritten(upstream_repo, store, repo, name, tip)
+        if not whole:
+            notes += (f"{repo}: blobs are missing here: what was rebased, or has lost its number, may not be found",)
         found = shapes(upstream_repo, [one.changes for one in read], rules, store, jobs=jobs, progress=classified)
         store.remember_tip(repo, name, tip)
     unread = sum(len(shape.unread) for shape in found)
@@ -173,11 +175,14 @@ def _case(merged: Merged, shape: Shape, reverts: Reverts, rules: Rules, elsewher
     )
 
 
-def _known(history: History, number: int) -> Merged:
+def _known(repo: Repository, history: History, tip: str, number: int) -> Merged:
     found = next((one for one in history.merged if one.number == number), None)
     if found is not None:
         return found
-    if number in history.heads:
+    head = history.heads.get(number)
+    if head is not None and repo.run("merge-base", "--is-ancestor", head, tip).ok:
+        why = "the branch holds its head, but no landing of it: it came with another merge, or was moved there"
+    elif head is not None:
         why = f"refs/pull/{number}/head exists, so it is open or was closed without a merge into this branch"
     else:
         why = "nothing is known of it here"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from smith.records.base import Document, Record
 from smith.records.candidate import Flag, Kind, Role
@@ -19,6 +19,7 @@ def _pattern(text: str) -> str:
     return text
 
 
+Word = Annotated[str, StringConstraints(min_length=1)]
 Regex = Annotated[str, AfterValidator(_pattern)]
 
 
@@ -30,22 +31,28 @@ class PathRow(Record):
     """Glob patterns; some folder of the path matches one of them."""
     names: tuple[str, ...] | None = None
     """Glob patterns; the file name matches one of them."""
-    under: tuple[str, ...] = ()
+    under: tuple[Word, ...] = ()
     """Path prefixes."""
+
+    @model_validator(mode="after")
+    def _means_something(self) -> PathRow:
+        if not (self.dirs or self.names or self.under):
+            raise ValueError("a row needs dirs, names or under: it would be about every file")
+        return self
 
 
 class DecoratorRow(Record):
     """A Python function is a kernel where a decorator resolves, through the file's imports, to one of ``names``."""
 
-    language: str
-    names: tuple[str, ...]
+    language: Word
+    names: tuple[Word, ...]
 
 
 class SourceRow(Record):
     """Which C-like files hold kernels of a language, and which functions those are."""
 
-    language: str
-    suffixes: tuple[str, ...]
+    language: Word
+    suffixes: tuple[Word, ...]
     kernel: Regex
     """Marks the functions that are kernels, in their header."""
     body: Regex | None = None
@@ -63,18 +70,18 @@ class SourceRow(Record):
 class BinaryRow(Record):
     """Files that are compiled kernels."""
 
-    language: str
-    suffixes: tuple[str, ...]
+    language: Word
+    suffixes: tuple[Word, ...]
 
 
 class LimitsRow(Record):
     """Sizes from which on something is treated as a whole."""
 
-    largest_source: int | None = None
+    largest_source: int | None = Field(default=None, gt=0)
     """Bytes; larger files are data, whatever their suffix."""
-    mass_files: int | None = None
+    mass_files: int | None = Field(default=None, gt=0)
     """A landing that touches so many files is a mass edit."""
-    mass_kernel_files: int | None = None
+    mass_kernel_files: int | None = Field(default=None, gt=0)
 
 
 class RuleTable(Record):

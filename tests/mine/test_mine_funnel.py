@@ -101,6 +101,60 @@ def test_a_revert_of_a_revert_lands_again(upstream: Upstream) -> None:
     assert [(one.pr, one.kind) for one in run(upstream).candidates] == [(3, Kind.RELAND)]
 
 
+def test_reverts_of_reverts_in_the_words_of_the_forge(upstream: Upstream) -> None:
+    steps = [(14, "X", 2), (15, 'Revert "X (#14)"', 1), (16, 'Revert "Revert "X (#14)" (#15)"', 2)]
+    steps.append((17, 'Revert "Revert "Revert "X (#14)" (#15)" (#16)"', 1))
+    for number, title, value in steps:
+        body = f"Reverts o/r#{number - 1}" if number > 14 else ""
+        upstream.squash(number, title, {"pkg/add.py": kernel(value=value + 10)}, body=body)
+        found = {one.pr: one for one in run(upstream, all=True).candidates}
+    assert {n: one.kind for n, one in found.items()} == {
+        14: Kind.OTHER,
+        15: Kind.REVERT,
+        16: Kind.RELAND,
+        17: Kind.REVERT,
+    }
+    signals = {n: one.signals for n, one in found.items() if one.signals}
+    assert {n: one.reverted_by for n, one in signals.items()} == {14: "#17", 15: "#16", 16: "#17", 17: None}
+    assert signals[16].lands_again == 14 and signals[14].landed_again_by == 16
+    assert len({one.lineage for one in found.values()}) == 1
+
+
+def test_odd_commits_do_not_stop_a_scan(upstream: Upstream) -> None:
+    upstream.squash(1, "Fix one", {"pkg/add.py": kernel(value=2)})
+    for subject in ("Fix it (#0)", f"Fix it (#{'9' * 5000})", "Fix it (#٣٤)"):
+        upstream.push(subject, {"a": subject})
+    tree = upstream.repo.text("rev-parse", "main^{tree}")
+    for when in ("33658000000000 +0000", "1700000000 +9999", "1700000000 -2459", "-5 +0000", "x"):
+        raw = f"tree {tree}\nparent {upstream.main}\nauthor A <a@x> {when}\ncommitter A <a@x> {when}\n\nFix (#9)\n"
+        oid = upstream.repo.text("hash-object", "-t", "commit", "-w", "--literally", "--stdin", input=raw.encode())
+        upstream.ref("refs/heads/main", oid)
+        upstream.main = oid
+        upstream.trees[oid] = {}
+        assert {one.pr for one in run(upstream).candidates} == {1}
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("[" + " " * 6000 + " fix", ""),
+        ("x" + " " * 150_000 + "y", ""),
+        ("Fix", "fixes " + "a/" * 60_000),
+        ("Fix", ("1us -> " * 250 + "\n") * 34),
+        ("Fix", "| a " * 20_000),
+    ],
+)
+def test_no_words_take_forever(upstream: Upstream, title: str, body: str) -> None:
+    upstream.push(f"{title} (#1)\n\n{body}\n", {"pkg/add.py": kernel(value=2)})
+    assert len(run(upstream, all=True).candidates) == 1  # the time limit of the test is what fails
+
+
+@pytest.mark.parametrize("line", ["@" * 300_000, "x = " + "a@" * 100_000, "# " + "triton.jit" * 30_000])
+def test_no_line_takes_forever(upstream: Upstream, line: str) -> None:
+    upstream.push("Fix (#1)", {"pkg/add.py": kernel(value=2) + line + "\n"})
+    run(upstream, all=True)
+
+
 def test_the_users_filters_give_reasons(upstream: Upstream) -> None:
     upstream.squash(1, "Fix add", {"pkg/add.py": kernel(value=2)})
     upstream.squash(2, "Add b", {"pkg/b.py": kernel("b")})

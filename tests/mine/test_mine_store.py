@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from smith.git.repository import Repository
 from smith.mine import mine, rules
 from smith.mine.discover import discover
 from smith.mine.landed import read_history
@@ -92,7 +93,36 @@ def test_a_remembered_history_is_the_history(tmp_path: Path) -> None:
         step()
         for _ in range(2):
             with open_store(cache, table) as store:
-                assert read_history(upstream.repo, "refs/heads/main", store, "o/r") == discover(upstream.repo, "main")
+                found, whole = read_history(upstream.repo, "refs/heads/main", store, "o/r")
+                assert found == discover(upstream.repo, "main") and whole
+
+
+def test_a_tip_that_is_gone_is_a_rewritten_history(upstream: Upstream, tmp_path: Path) -> None:
+    cache = tmp_path / "mining.db"
+    run(upstream, cache)
+    gone = upstream.main
+    upstream.main = upstream.repo.text("rev-parse", "main~2")
+    upstream.ref("refs/heads/main", upstream.main)
+    upstream.squash(9, "Fix 9", {"pkg/add.py": kernel(value=30)})
+    (upstream.repo.git_dir / "objects" / gone[:2] / gone[2:]).unlink()
+    found = run(upstream, cache)
+    assert found.candidates == run(upstream, None).candidates and "rewritten" in found.notes[0]
+
+
+def test_a_partial_clone_that_was_completed_is_read_again(tmp_path: Path) -> None:
+    upstream = Upstream.make(tmp_path / "up.git")
+    upstream.rebase(7, [("one", {"pkg/b.py": kernel("b")}), ("two", {"pkg/b.py": kernel("b", 2)})])
+    upstream.repo.git("config", "uploadpack.allowFilter", "true")
+    env = {**upstream.repo.environment, "GIT_ALLOW_PROTOCOL": "file"}
+    address = upstream.repo.git_dir.as_uri()
+    clone = tmp_path / "clone.git"
+    for argv in (["clone", "-q", "--mirror", "--filter=blob:none", address, str(clone)],):
+        subprocess.run(["git", *argv], env=env, check=True)
+    cache = tmp_path / "mining.db"
+    partial = mine(Repository(clone), repo="o/r", url="u", cache=cache)
+    assert any("blobs are missing" in note for note in partial.notes)
+    subprocess.run(["git", "fetch", "-q", "--refetch", "--no-filter"], cwd=clone, env=env, check=True)
+    assert [c.pr for c in mine(Repository(clone), repo="o/r", url="u", cache=cache).candidates] == [7]
 
 
 def test_only_new_landings_are_asked_of_git(upstream: Upstream, tmp_path: Path) -> None:
