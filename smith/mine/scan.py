@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import multiprocessing
 import os
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 
-from smith.errors import Unavailable
 from smith.git.repository import Repository
 from smith.mine.blobs import Blobs
 from smith.mine.classify import Classifier, Shape
 from smith.mine.rules import Rules
 from smith.mine.store import Store
-from smith.mine.worker import Changes, Chunk, classify, start, without_collection
+from smith.mine.worker import Changes, Chunk, Worker, without_collection
 
 Progress = Callable[[int], None]
 
@@ -72,41 +69,37 @@ def _many(repo: Repository, chunks: Sequence[Chunk], rules: Rules, workers: int)
     # Each process goes through its own part of the history from one end to the other: what it read stays of use. One
     # that is done takes from the far end of the longest part.
     parts = [deque(chunks[len(chunks) * n // workers : len(chunks) * (n + 1) // workers]) for n in range(workers)]
-    # Not forked: this process may have threads, whose locks a fork would copy locked.
-    context = multiprocessing.get_context("spawn")
-    with contextlib.ExitStack() as stack:
-        # Last of all: after an interrupt the process may end without its exit handlers, which would tell of leaks.
-        stack.callback(gc.collect)
-        pools = [
-            stack.enter_context(
-                ProcessPoolExecutor(1, mp_context=context, initializer=start, initargs=(repo, rules, os.getpid()))
-            )
-            for _ in parts
-        ]
-        pending: dict[Future[dict[bytes, Shape]], int] = {}
+    lock = threading.Lock()
+    results: queue.SimpleQueue[Mapping[bytes, Shape] | BaseException | None] = queue.SimpleQueue()
 
-        def feed(worker: int) -> None:
-            own = parts[worker]
-            chunk = own.popleft() if own else (longest.pop() if (longest := max(parts, key=len)) else None)
-            if chunk is not None:
-                pending[pools[worker].submit(classify, chunk)] = worker
+    def take(worker: int) -> Chunk | None:
+        with lock:
+            if parts[worker]:
+                return parts[worker].popleft()
+            longest = max(parts, key=len)
+            return longest.pop() if longest else None
 
+    def drive(number: int, worker: Worker) -> None:
         try:
-            for worker in range(workers):
-                feed(worker)
-                feed(worker)  # one ahead, so that no process waits
-            while pending:
-                # A time limit, so that Ctrl-C is seen.
-                done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in done:
-                    feed(pending.pop(future))
-                    yield future.result()
-        except BrokenProcessPool as error:
-            raise Unavailable(
-                "a process that reads the history was ended", hint="is there memory left? again"
-            ) from error
-        finally:
-            for pool in pools:
-                pool.shutdown(wait=False, cancel_futures=True)
-            pools.clear()
-            pending.clear()
+            while (chunk := take(number)) is not None:
+                results.put(worker.classify(chunk))
+            results.put(None)
+        except BaseException as error:
+            results.put(error)
+
+    with contextlib.ExitStack() as stack:
+        crew = [stack.enter_context(Worker(repo, rules)) for _ in range(workers)]
+        for number, worker in enumerate(crew):
+            threading.Thread(target=drive, args=(number, worker), name="smith-scan", daemon=True).start()
+        busy = workers
+        while busy:
+            try:
+                found = results.get(timeout=0.5)  # a time limit, so that Ctrl-C is seen
+            except queue.Empty:
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            if found is None:
+                busy -= 1
+            else:
+                yield found
