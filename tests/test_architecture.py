@@ -26,6 +26,7 @@ ORDER = [
     {"grade"},
     {"validate", "evaluate"},
     {"report"},
+    {"export"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

@@ -31,6 +31,8 @@ COMMANDS = {
     "resume": ("smith.cli.resume", "Go on with an interrupted run."),
     "runs": ("smith.cli.runs", "List runs."),
     "report": ("smith.cli.report", "Report a run."),
+    "export": ("smith.cli.export", "Write tasks or submissions in the formats of other tools."),
+    "import": ("smith.cli.import_", "Take tasks or submissions from the formats of other tools."),
     "push": ("smith.cli.sync", "Push the branch and the frozen sources together."),
     "pull": ("smith.cli.sync", "Pull the branch and the frozen sources together."),
     "schema": ("smith.cli.schema", "Print the JSON Schema of a record."),

@@ -26,7 +26,10 @@ class Patch:
         if not path.is_file():
             return Ending(Ended.STOPPED, f"no {path.name} among the patches")
         try:
-            workspace.put(apply(workspace.store.scratch, workspace.bundle.spec.source.tree, path.read_bytes()))
+            patch = path.read_bytes()
+            # Models' patches often come without their last end of line, which git apply takes for a cut-off patch.
+            whole = patch if not patch or patch.endswith(b"\n") else patch + b"\n"
+            workspace.put(apply(workspace.store.scratch, workspace.bundle.spec.source.tree, whole))
         except PatchError as error:
             return Ending(Ended.STOPPED, f"{path.name}: {error}")
         return Ending(Ended.SUBMITTED)
