@@ -83,16 +83,34 @@ def command(
         print_json(
             {
                 "tasks": [
-                    {"id": f.id, "tree": f.tree, "path": str(f.path.relative_to(found.layout.root))} for f in frozen
+                    {
+                        "id": f.id,
+                        "tree": f.tree,
+                        "path": str(f.path.relative_to(found.layout.root)),
+                        "leaks": [leak.model_dump(mode="json") for leak in f.leaks],
+                    }
+                    for f in frozen
                 ],
-                "refused": [{"pr": r.pr, "reason": r.reason.code, "detail": r.reason.detail} for r in refused],
+                "refused": [
+                    {
+                        "pr": r.pr,
+                        "reason": r.reason.code,
+                        "detail": r.reason.detail,
+                        "leaks": [leak.model_dump(mode="json") for leak in r.leaks],
+                    }
+                    for r in refused
+                ],
             }
         )
     else:
         for f in frozen:
             screen.print(Text(f"frozen   {f.id}  {f.tree[:12]}  {f.path.relative_to(found.layout.root)}"))
+            for leak in f.leaks:
+                screen.print(Text(f"           {leak}"))
         for r in refused:
             screen.print(Text(f"refused  #{r.pr}  {r.reason}"))
+            for leak in r.leaks[1:]:
+                screen.print(Text(f"           {leak}"))
         if frozen:
             screen.print(
                 Text(f"next: smith validate {' '.join(f.id for f in frozen[:4])}{' ...' if len(frozen) > 4 else ''}")

@@ -50,6 +50,8 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
         f"  editable {', '.join(bundle.spec.editable)}",
         f"  tests {', '.join(bundle.selection.files) or '-'}",
         *[f"  guards {g}" for g in bundle.selection.guards],
+        *[f"  interface {i}" for i in bundle.spec.interface],
+        *[f"  leak {leak}" for leak in bundle.spec.leaks],
     ]
     for r in receipts:
         lines.append(

@@ -17,7 +17,7 @@ def dockerfile(spec: SmithMetadata, recipe: Recipe) -> str:
         "FROM python:3.11-slim-bookworm",
         "RUN apt-get update && apt-get install -y --no-install-recommends git gcc g++ libc6-dev \\",
         "    && rm -rf /var/lib/apt/lists/*",
-        "RUN pip install --no-cache-dir torch==2.13.0 triton==3.9.0 numpy pytest",
+        "RUN pip install --no-cache-dir torch==2.13.0 triton==3.9.0 numpy==2.4.6 pytest==9.2.0",
         *([f"RUN pip install --no-cache-dir {layer}"] if layer else []),
         "COPY source/ /workspace/",
         "WORKDIR /workspace",

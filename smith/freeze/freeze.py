@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +18,6 @@ from smith.freeze.environment import dockerfile
 from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import (
     HiddenTests,
-    changed_tests,
     collect_hidden,
     guard_files,
     steers_tests,
@@ -26,6 +25,8 @@ from smith.freeze.hidden import (
     test_roots,
 )
 from smith.freeze.instruction import render
+from smith.freeze.leakage import check_no_history, instruction_leaks
+from smith.freeze.study import Trees, study
 from smith.git.mirrors import Upstream
 from smith.git.patches import apply, diff
 from smith.git.repository import Repository
@@ -35,7 +36,7 @@ from smith.paths import locked, recover, replacing
 from smith.records.base import Reason
 from smith.records.candidate import REFERENCE_ROLES, Candidate, ChangedFile, Kind
 from smith.records.recipe import Recipe
-from smith.records.task import Excluded, Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
+from smith.records.task import Excluded, Leak, Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
 
 _DEVICES = {
     "triton": ("interpreter", "rocm", "cuda"),
@@ -65,6 +66,8 @@ class Frozen:
     id: str
     tree: str
     path: Path
+    leaks: tuple[Leak, ...] = ()
+    """What the leakage scan noted or took out."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Refused:
 
     pr: int
     reason: Reason
+    leaks: tuple[Leak, ...] = ()
 
 
 def task_id(repo: str, number: int) -> str:
@@ -84,8 +88,12 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     """Write the bundle of ``candidate`` into the data repository. Freezing twice gives the same tree.
 
     Raises :class:`smith.errors.BadInput` where recipe or prompts are unusable; what the pull request itself lacks is
-    a :class:`Refused`.
+    a :class:`Refused`; so is one whose answer lies in sight, or whose tests use what cannot be named.
     """
+    odd = next((f.path for f in candidate.files if not f.path.isprintable()), None)
+    if odd is not None:
+        # TOML holds no bytes, and no instruction could name such a file.
+        return Refused(candidate.pr, Reason(code="path_not_text", detail=ascii(odd)))
     repo = scratch(store.data, store.layout.objects, also=(upstream.repository,))
     base = repo.resolve(candidate.base, "tree")
     merged = repo.resolve(candidate.merged, "tree")
@@ -114,6 +122,13 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
             candidate.pr, Reason(code="no_tests", detail="no test file was changed and none imports the code")
         )
     keep(store.data, repo, hidden.tree)
+    for tree in (kept.tree, hidden.tree):
+        check_no_history(store.data, tree)
+    found = study(repo, candidate, recipe, Trees(base, merged, kept.tree, solved, hidden), files, reference)
+    if found.unnamed:
+        return Refused(candidate.pr, Reason(code="unspecified_interface", detail="; ".join(found.unnamed)[:500]))
+    if any(leak.action == "refused" for leak in found.leaks):
+        return _leaked(candidate.pr, found.leaks)
 
     languages = tuple(sorted({k.language for k in candidate.kernels} | set(candidate.languages)))
     devices = tuple(dict.fromkeys(d for lang in languages for d in _DEVICES.get(lang, ())))
@@ -141,6 +156,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
             for f in candidate.files
             if f.path not in reference_paths and not hidden.hides(f.path)
         ),
+        interface=found.briefing.interface,
     )
     selection = Selection(
         tree=hidden.tree,
@@ -150,11 +166,15 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         left_out=hidden.left_out,
         files=files,
         guards=guards,
-        changed_tests=changed_tests(repo, base, merged, files),
+        changed_tests=found.changed_tests,
         workloads=tuple(workloads),
     )
     overlay = diff(repo, base, merged, sorted({p for f in candidate.files for p in _paths(f) if hidden.hides(p)}))
-    instruction = render(candidate, spec.editable, devices=devices, override=store.layout.prompts)
+    told = render(candidate, spec.editable, devices=devices, override=store.layout.prompts, briefing=found.briefing)
+    given_away = instruction_leaks(told.text, found.briefing.addition, found.briefing.tests, told.naming)
+    if given_away:
+        return _leaked(candidate.pr, given_away)
+    spec = spec.model_copy(update={"leaks": (*found.leaks, *told.leaks)})
     destination = store.layout.task(spec.id)
     with (
         locked(store.layout.volatile / "locks" / f"{spec.id}.lock"),
@@ -162,13 +182,19 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     ):
         recover(destination)
         made = aside / spec.id
-        _write(made, spec, selection, recipe, recipe_file, reference, instruction, overlay, workloads)
+        _write(made, spec, selection, recipe, recipe_file, reference, told.text, overlay, workloads)
         tree = tree_of_folder(store.scratch, made)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
         if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
             with replacing(destination) as fresh:
                 shutil.copytree(made, fresh, dirs_exist_ok=True)
-    return Frozen(candidate.pr, spec.id, tree, destination)
+    return Frozen(candidate.pr, spec.id, tree, destination, spec.leaks)
+
+
+def _leaked(pr: int, leaks: Sequence[Leak]) -> Refused:
+    """The refusal of a task whose answer lies about."""
+    first = next(leak for leak in leaks if leak.action == "refused")
+    return Refused(pr, Reason(code="answer_in_sight", detail=str(first)), tuple(leaks))
 
 
 def recipe_for(candidate: Candidate, store: Store, paths: list[str]) -> tuple[Recipe, Path | None]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
+
+from smith.mine.remembered import Remembered
 
 _BLOCK = r"/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)"
 _LINE = r"//[^\n\\]*(?:\\.[^\n\\]*)*"
@@ -23,15 +26,17 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 _DIRECTIVE = re.compile(r"#[ \t]*(\w+)(?:[ \t]+(0)\b)?")
+# Directives that a reader asks for; most others are pragmas.
+_TELLING = ("if", "el", "endif", "define")
 _SPACE = re.compile(r"\s+")
 # Blanks that part no two words, and no two operators that would be another one together.
 _LAYOUT = re.compile(r" (?=\W)(?!(?<=\+ )\+|(?<=- )-|(?<=& )&)|(?<=\W) (?=\w)")
+_ASSEMBLY_COMMENT = re.compile(r"(?://|;|#)[^\n]*|/\*.*?\*/", re.DOTALL)
 # What follows a conditional whose branches are only parts of a declaration.
 _CONTINUES = (b"{", b"(", b")", b",", b";", b":", b"=", b">")
 
 
-@dataclass(frozen=True)
-class Directive:
+class Directive(NamedTuple):
     """A preprocessor line, with its continuations, between two offsets."""
 
     begin: int
@@ -60,10 +65,74 @@ class Text:
     plain: str
     """Without comments, directives and the content of strings; every other character at its offset in ``raw``."""
     directives: tuple[Directive, ...]
+    """Conditionals and definitions of macros."""
 
 
-def lex(raw: str) -> Text:
-    """Tell comments, strings and directives from the rest."""
+class Piece(NamedTuple):
+    """Lines up to a blank one, read by themselves."""
+
+    words: str
+    plain: str
+    directives: tuple[Directive, ...]
+    """With offsets in the piece."""
+    open: bool
+    """Whether a comment goes on behind it."""
+
+
+Pieces = Remembered[str, Piece]
+
+_BLANK = "\n\n"
+
+
+def lex(raw: str, pieces: Pieces | None = None) -> Text:
+    """Tell comments, strings and directives from the rest.
+
+    With ``pieces``, what stands between blank lines is read once for all texts, wherever it stands: versions of a file
+    share most of theirs, and so do copies. The result is the same.
+    """
+    # Only a comment or a raw string goes on behind a blank line; all else ends with a line, or with the next one where
+    # a backslash continues it.
+    if pieces is None or 'R"' in raw:
+        whole = _piece(raw)
+        return Text(raw, whole.words, whole.plain, whole.directives)
+    words: list[str] = []
+    plain: list[str] = []
+    directives: list[Directive] = []
+    at = 0
+    while at < len(raw):
+        end = raw.find(_BLANK, at) + len(_BLANK)
+        text = raw[at:end] if end >= len(_BLANK) else raw[at:]
+        piece = pieces.get(text) or _keep(text, pieces)
+        if piece.open:
+            text, piece = _with_comment(raw, at, len(text), pieces)
+        words.append(piece.words)
+        plain.append(piece.plain)
+        if piece.directives:
+            directives += [Directive(at + begin, at + end, word, no) for begin, end, word, no in piece.directives]
+        at += len(text)
+    return Text(raw, "".join(words), "".join(plain), tuple(directives))
+
+
+def _with_comment(raw: str, at: int, length: int, pieces: Pieces) -> tuple[str, Piece]:
+    """The piece from ``at`` on, whose first ``length`` characters end in a comment, up to a blank line behind that."""
+    close = raw.find("*/", at + length)
+    end = raw.find(_BLANK, close) + len(_BLANK)
+    if close >= 0 and end >= len(_BLANK):
+        text = raw[at:end]
+        piece = pieces.get(text) or _keep(text, pieces)
+        if not piece.open:
+            return text, piece
+    # One comment after another, each with a blank line in it: this must not cost the square of their number.
+    return raw[at:], _piece(raw[at:])
+
+
+def _keep(text: str, pieces: Pieces) -> Piece:
+    piece = _piece(text)
+    pieces.keep(text, piece, len(text))
+    return piece
+
+
+def _piece(raw: str) -> Piece:
     words: list[str] = []
     plain: list[str] = []
     directives: list[Directive] = []
@@ -80,14 +149,16 @@ def lex(raw: str) -> Text:
         elif found[0] == "#":
             words.append(_NOISE.sub(_no_comment, found[1:]).join(("#", "")))
             plain.append(" " * (end - begin))
-            if word := _DIRECTIVE.match(found):
+            if (word := _DIRECTIVE.match(found)) and word[1].startswith(_TELLING):
                 directives.append(Directive(begin, end, word[1], word[2] is not None))
         else:
             words.append(found)
             plain.append(found[0] + " " * (end - begin - 2) + found[-1] if end - begin > 1 else " ")
+    if not done:
+        return Piece(raw, raw, (), False)
     words.append(raw[done:])
     plain.append(raw[done:])
-    return Text(raw, "".join(words), "".join(plain), tuple(directives))
+    return Piece("".join(words), "".join(plain), tuple(directives), done == len(raw))
 
 
 def one_reading(text: Text, *, last: bool = False) -> tuple[bytearray, list[LeftOut]]:
@@ -137,6 +208,11 @@ def code(definition: str) -> str:
     """``definition`` without comments and layout. Directives stay, each between two control characters."""
     one_line = " ".join(_NOISE.sub(_kept, definition).split())
     return _LAYOUT.sub("", one_line).strip()
+
+
+def assembly(text: str) -> str:
+    """An assembly file without comments and layout."""
+    return " ".join(_ASSEMBLY_COMMENT.sub("", text).split())
 
 
 def _kept(match: re.Match[str]) -> str:

@@ -129,7 +129,7 @@ def _last_names(decorators: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _decoration(last_names: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(rf"^[ \t]*@[^\n]*\b(?:{'|'.join(sorted(map(re.escape, last_names)))})\b", re.MULTILINE)
+    return re.compile(rf"@[^\n@]*\b(?:{'|'.join(sorted(map(re.escape, last_names)))})\b")
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -44,12 +44,22 @@ class SourceRule:
     suffixes: tuple[str, ...]
     kernel: Pattern
     body: Pattern | None = None
+    always: Pattern | None = None
+    never: Pattern | None = None
     dirs: Pattern | None = None
     includes: Pattern | None = None
     words: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     lacks_includes: Pattern | None = None
     lacks_words: tuple[str, ...] = ()
+
+    def is_kernel(self, header: str, body: str) -> bool:
+        """Whether a function of such a file is one of its kernels."""
+        if self.always is not None and self.always.search(header):
+            return True
+        if self.never is not None and (self.never.search(header) or self.never.search(body)):
+            return False
+        return bool(self.kernel.search(header) and (self.body is None or self.body.search(body)))
 
     def matches(self, path: str, text: str, includes: Sequence[str]) -> bool:
         """Whether the file at ``path`` (lower case) with ``text`` (without comments) and ``includes`` is meant."""
@@ -159,6 +169,10 @@ def _globs(patterns: Sequence[str] | None) -> Pattern | None:
     return re.compile("|".join(translate(pattern) for pattern in patterns)) if patterns else None
 
 
+def _compiled(pattern: str | None) -> Pattern | None:
+    return None if pattern is None else re.compile(pattern)
+
+
 def _path_rule(row: PathRow) -> PathRule:
     return PathRule(row.role, _globs(row.dirs), _globs(row.names), row.under)
 
@@ -168,7 +182,9 @@ def _source_rule(row: SourceRow) -> SourceRule:
         language=row.language,
         suffixes=row.suffixes,
         kernel=re.compile(row.kernel),
-        body=re.compile(row.body) if row.body is not None else None,
+        body=_compiled(row.body),
+        always=_compiled(row.always),
+        never=_compiled(row.never),
         dirs=_globs(row.dirs),
         includes=_globs(row.includes),
         words=row.words,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from smith.mine import c_lexical
 
 
 @dataclass(frozen=True)
@@ -13,11 +16,18 @@ class Kernel:
     language: str
     text: str
     """The whole definition as it stands in the file: decorators or template, signature and body, comments and all."""
-    code: str | None = None
-    """The definition without comments and layout, by which versions are compared; None for Python, where its reader
-    compares ``text``."""
     entry: bool = False
     """Whether the host launches it (``__global__``); False for a device function and, where it is not told, Python."""
+    definitions: tuple[tuple[int, int], ...] = ()
+    """Where in a C-like ``text`` definitions begin and end: a line may hold more than one."""
+
+    @cached_property
+    def code(self) -> str | None:
+        """The definition without comments and layout, by which versions are compared; None for Python, where its reader
+        compares ``text``. Made where it is asked for: most kernels of a file stay as they are."""
+        if self.language == "asm":
+            return c_lexical.assembly(self.text)
+        return " ".join(c_lexical.code(self.text[begin:end]) for begin, end in self.definitions) or None
 
 
 @dataclass(frozen=True)

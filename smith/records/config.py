@@ -57,6 +57,10 @@ class SourceRow(Record):
     """Marks the functions that are kernels, in their header."""
     body: Regex | None = None
     """Must be found in their body besides."""
+    always: Regex | None = None
+    """Marks a function as a kernel in its header, whatever its body holds."""
+    never: Regex | None = None
+    """Found in header or body, it marks host code, unless ``always`` fits."""
     dirs: tuple[str, ...] | None = None
     includes: tuple[str, ...] | None = None
     """Globs; of these and ``words`` one must be found, if any are given."""

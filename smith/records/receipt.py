@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
     HOST_CODE_ONLY = "host_code_only"
     REFERENCE_FAILS = "reference_fails"
     INVERTED = "inverted"
+    UNSPECIFIED_INTERFACE = "unspecified_interface"
     UNSTABLE = "unstable"
     NO_TESTS = "no_tests"
     NO_SPEEDUP = "no_speedup"

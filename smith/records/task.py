@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Record, TaskId
 from smith.records.candidate import KernelChange, Kind
+
+
+def _empty(value: Any) -> bool:
+    """Left out of the file: bundles without any are the same bytes as before the field was there."""
+    return not value
 
 
 class Source(Record):
@@ -35,6 +41,65 @@ class Excluded(Record):
     role: str
 
 
+class InterfaceItem(Record):
+    """Something that hidden tests use and the starting tree lacks; the instruction names it."""
+
+    kind: Literal["module", "function", "class", "name", "value", "error"]
+    """``value``: a string that tests pass or look up; ``error``: an exception that a call must raise."""
+    path: str
+    """The reference's file that defines it."""
+    module: str = ""
+    """The dotted name under which tests import it."""
+    name: str = ""
+    """Qualified; empty for a module."""
+    signature: str = ""
+    """As the reference writes it, without body; empty where it has none."""
+    missing: tuple[str, ...] = ()
+    """What of it the start lacks, in words (``parameter eps``, ``method reset``); empty where it lacks all of it."""
+
+    def __str__(self) -> str:
+        named = ".".join(part for part in (self.module, self.name) if part) if self.kind != "value" else repr(self.name)
+        return f"{self.kind} {named}{': ' + ', '.join(self.missing) if self.missing else ''}"
+
+
+class LeakKind(StrEnum):
+    """Where (a part of) the answer was found."""
+
+    SOURCE = "source"
+    """A source file of the starting tree: mostly a sibling that the reference began as a copy of."""
+    VENDORED = "vendored"
+    DOCUMENT = "document"
+    """Documentation or a changelog."""
+    NOTEBOOK = "notebook"
+    PATCH = "patch"
+    """A committed patch, or what a merge left behind."""
+    BUILD_OUTPUT = "build_output"
+    ARCHIVE = "archive"
+    """A packed file; nothing in it was read."""
+    INSTRUCTION = "instruction"
+    ENVIRONMENT = "environment"
+    """A package of the environment that is a release of the upstream itself."""
+
+
+class Leak(Record):
+    """One finding of the leakage scan, and what was done about it."""
+
+    kind: LeakKind
+    action: Literal["refused", "scrubbed", "noted"]
+    path: str
+    """In the starting tree; ``instruction.md`` for the instruction."""
+    line: int | None = None
+    """Of the first hit, from 1."""
+    share: float | None = Field(default=None, ge=0, le=1)
+    """Of the reference's telling added lines, how many are there. None where lines do not say it."""
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        part = "" if self.share is None else f", {self.share:.0%} of the reference"
+        return f"{self.action} {self.kind.value} {place}{part}{': ' + self.excerpt if self.excerpt else ''}"
+
+
 class SmithMetadata(Record):
     """Everything of ours in ``task.toml``."""
 
@@ -50,6 +115,10 @@ class SmithMetadata(Record):
     editable: tuple[str, ...]
     """Globs (``**`` crosses folders) of the paths that a submission may touch."""
     excluded: tuple[Excluded, ...] = ()
+    interface: tuple[InterfaceItem, ...] = Field(default=(), exclude_if=_empty)
+    """What the hidden tests use and the start lacks."""
+    leaks: tuple[Leak, ...] = Field(default=(), exclude_if=_empty)
+    """What the leakage scan found and let pass or took out."""
 
 
 class Metadata(Record):

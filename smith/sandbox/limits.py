@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 
 from smith.errors import Unavailable
@@ -21,17 +22,23 @@ def program(name: str) -> str:
     return found
 
 
+def _at_most(which: int, wanted: int) -> int:
+    hard = resource.getrlimit(which)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+
+
 def prefix(limits: Limits) -> list[str]:
     """The words to put before a command so that it and its children run within ``limits``.
 
-    Memory is bounded by the data segment, not by the address space: torch maps far more addresses than it uses.
+    Memory is bounded by the data segment, not by the address space: torch maps far more addresses than it uses. A limit
+    that is lower already (as in a container) stays: nobody but root may raise it.
     """
     return [
         program("prlimit"),
-        f"--data={limits.memory_bytes}",
-        f"--nproc={limits.processes}",
-        f"--fsize={limits.file_bytes}",
-        f"--nofile={limits.open_files}",
+        f"--data={_at_most(resource.RLIMIT_DATA, limits.memory_bytes)}",
+        f"--nproc={_at_most(resource.RLIMIT_NPROC, limits.processes)}",
+        f"--fsize={_at_most(resource.RLIMIT_FSIZE, limits.file_bytes)}",
+        f"--nofile={_at_most(resource.RLIMIT_NOFILE, limits.open_files)}",
         "--core=0",
         "--",
     ]

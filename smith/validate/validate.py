@@ -11,6 +11,8 @@ from smith import __version__
 from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
+from smith.freeze.named import unnamed
+from smith.freeze.overlap import Addition, added_lines
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
@@ -49,6 +51,7 @@ class Findings:
     pass_to_pass: list[str] = field(default_factory=list)
     flaky: set[str] = field(default_factory=set)
     base_failures: dict[str, Failure] = field(default_factory=dict)
+    base_results: dict[str, TestResult] = field(default_factory=dict)
     launches: dict[str, int] = field(default_factory=dict)
     timing: Timing | None = None
     arms: list[Arm] = field(default_factory=list)
@@ -161,6 +164,7 @@ class Validation:
         suspects = [i for i in chosen if first[i].outcome in _FAILING and first[i].outcome is not Outcome.TIMEOUT]
         self._repeat(environment, found, suspects[:SUSPECTS])
         found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
+        found.base_results = {i: second[i] for i in found.fail_to_pass}
         found.launches = self._launches([first[i] for i in found.fail_to_pass])
         return self._judge(found, first, inverted)
 
@@ -328,6 +332,12 @@ class Validation:
             return found.end(
                 Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, "no fail-to-pass test launches a changed kernel"
             )
+        reference = Addition(added_lines(self.bundle.reference), {})
+        for test_id, result in found.base_results.items():
+            name = unnamed(result, self.bundle.instruction, reference)
+            if name is not None:
+                detail = f"{test_id} needs {name}, which the instruction does not name"
+                return found.end(Verdict.INVALID, ReasonCode.UNSPECIFIED_INTERFACE, detail)
         return found.end(Verdict.VALID)
 
     def _judge_speed(self, found: Findings) -> Findings:

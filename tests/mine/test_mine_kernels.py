@@ -182,7 +182,7 @@ def test_changes_of_hip(edit: tuple[str, str], names: set[str]) -> None:
         ("csrc/k.cpp", "#include <cuda_runtime.h>\nvoid f() { for (;;) {} }", None),
         ("app/k.c", "void f(float* x, int n) { for (int i = 0; i < n; i++) x[i] = 0; }", None),
         ("k.cuh", "#include <cute/tensor.hpp>\nCUTE_DEVICE void f() { }", "cute"),
-        ("k.hpp", "#include <ck_tile/core.hpp>\nvoid f() { }", "ck"),
+        ("k.hpp", "#include <ck_tile/core.hpp>\nvoid f() { ck_tile::launch_kernel(); }", "ck"),
         ("k.cl", "__kernel void f(__global float* x) { }", "opencl"),
         ("k.metal", "kernel void f(device float* x) { }", "metal"),
         ("k.s", ".globl f\nf:\n  s_endpgm\n", "asm"),
