@@ -101,6 +101,8 @@ def open_(ctx: click.Context, task: str, folder: Path) -> None:
     """Write the source that TASK starts from into FOLDER, to work on by hand."""
     found = store(ctx)
     bundle = found.load(task)
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is no folder", hint="name a new folder")
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty", hint="name a new folder")
     found.require_sources(bundle)
