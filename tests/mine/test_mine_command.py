@@ -140,6 +140,21 @@ def test_an_explanation_has_the_whole_way(data: Path, upstream: Upstream) -> Non
     assert said.rstrip().endswith("with --all  candidate")
 
 
+def test_an_explanation_for_machines_and_no_control_characters(data: Path, tmp_path: Path) -> None:
+    odd = Upstream.make(tmp_path / "odd.git")
+    odd.squash(1, "Fix \x1b[31mred\u202e", {"pkg/a\x1b.py": kernel()})
+    said = smith(data, str(odd.repo.git_dir), "--explain", "1", "--json")
+    document = json.loads(said.stdout)
+    assert document["pr"] == 1 and document["explanation"][0].endswith("Fix \\x1b[31mred\\u202e")
+    assert "\x1b" not in smith(data, str(odd.repo.git_dir), "--explain", "1").stdout
+
+
+def test_until_is_on_or_before_that_day(data: Path, upstream: Upstream) -> None:
+    day = upstream.repo.text("log", "-1", "--format=%cs", "main")
+    for form in (day, day.replace("-", "")):
+        assert numbers(mined(data, upstream, "--until", form)) == [4, 3, 1]
+
+
 def test_the_forge_is_asked_only_where_wanted(data: Path, upstream: Upstream) -> None:
     with serving(Forge()) as forge:
         for number in (1, 3, 4):
@@ -176,6 +191,12 @@ def test_the_forge_is_asked_only_where_wanted(data: Path, upstream: Upstream) ->
         (["--explain", "99"], "#99 is not merged"),
         (["--branch", "nowhere"], "nowhere"),
         (["--holdout", "1"], "--holdout"),
+        (["--seed", "3"], "--sample"),
+        (["--github-url", "http://127.0.0.1:1"], "--github"),
+        (["--name", "x"], "owner/name"),
+        (["--out", ""], "is no file"),
+        (["--out", "x" * 300], "too long"),
+        (["--since", ""], "is no date"),
     ],
 )
 def test_bad_input_is_one_line(data: Path, upstream: Upstream, args: list[str], words: str) -> None:
@@ -192,6 +213,9 @@ def test_bad_input_is_one_line(data: Path, upstream: Upstream, args: list[str], 
         ('[mine]\nlanguages = ["basic"]\n', "unknown language 'basic'"),
         ('[[mine.rules.source]]\nlanguage = "x"\nsuffixes = [".x"]\nkernel = "("\n', "no regular expression"),
         ("[mine\n", "not TOML"),
+        ("[mine.rules.limits]\nmass_files = 0\n", "mine.rules.limits.mass_files"),
+        ('[[mine.rules.path]]\nrole = "vendored"\n', "every file"),
+        ('[mine]\noperators = ["nom"]\n', "smith.toml: [mine] operators"),
     ],
 )
 def test_bad_settings_are_one_line(data: Path, upstream: Upstream, text: str, words: str) -> None:

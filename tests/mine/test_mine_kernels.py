@@ -203,3 +203,29 @@ def test_binary_and_absent_files_hold_none() -> None:
     assert kernels.read(b"\0" * 10, "k.cu", RULES).language is None
     assert kernels.read(None, "k.cu", RULES).language is None
     assert kernels.read(b"x" * (RULES.limits.largest_source + 1), "k.py", RULES).language is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        (
+            "csrc/ck/gemm.cu",
+            "#include <ck_tile/core.hpp>\n"
+            'void load_module(const char* name) { auto f = fopen(name, "r"); }\n'
+            "int get_num_cu() { return 304; }\n"
+            "at::Tensor gemm(at::Tensor a) { ck_tile::launch_kernel(); return a; }\n"
+            "void instance() { ck::tensor_operation::device::run(); }\n"
+            "CK_TILE_DEVICE float scale(float x) { return x * 2; }\n",
+            {"instance", "scale"},
+        ),
+        (
+            "csrc/cpu/norm.cpp",
+            "void norm(float* x, int n) { for (int i = 0; i < n; i++) x[i] *= 2; }\n"
+            'std::string run(const std::string& c) { for (auto x : c) popen(c.c_str(), "r"); return c; }\n'
+            "std::ostream& operator<<(std::ostream& o, int n) { for (;n--;) o << n; return o; }\n",
+            {"norm"},
+        ),
+    ],
+)
+def test_host_code_beside_kernels_is_none(path: str, text: str, names: set[str]) -> None:
+    assert set(read(text, path).kernels) == names
