@@ -71,6 +71,7 @@ _FIXED_CONFIG = (
     "uploadpack.allowAnySHA1InWant=true",
     "safe.directory=*",
     "advice.detachedHead=false",
+    "advice.graftFileDeprecated=false",
     "submodule.recurse=false",
 )
 

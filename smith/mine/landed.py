@@ -20,15 +20,16 @@ def read_history(repo: Repository, branch: str, store: Store, name: str) -> tupl
     """As :func:`~smith.mine.discover.discover`, for the repository called ``name`` in ``store``.
 
     Landings are named by commit, so what is kept of them holds for as long as the last of them is in the branch. What
-    was recognised holds for the same landings and heads. Nothing is kept where blobs are missing that were needed: then
-    renames are told worse, and what was rebased may be missed. The second value says whether all were there.
+    was recognised holds for the same landings and heads. Where blobs are missing that were needed, renames are told
+    worse and what was rebased may be missed: that is kept for as long as the clone has the same objects. The second
+    value says whether all were there.
     """
     tip, heads = repo.resolve(branch), pull_heads(repo)
-    last, kept = _kept_landings(store, name, branch)
+    # What a partial clone lacks today it may hold tomorrow: then it has more objects.
+    packs = store.digest(repo.text("count-objects", "-v"))
+    last, kept, whole = _kept_landings(store, name, branch, packs)
     if last is not None and not repo.has(last):
-        last, kept = None, []  # the branch was rewritten, and what it held is gone
-    # What a partial clone lacks today it may hold tomorrow.
-    whole = True
+        last, kept, whole = None, [], True  # the branch was rewritten, and what it held is gone
 
     def missing() -> None:
         nonlocal whole
@@ -40,24 +41,31 @@ def read_history(repo: Repository, branch: str, store: Store, name: str) -> tupl
         fresh = list(first_parent(repo, branch, on_missing=missing))
     landings = (*fresh, *kept)
     key = store.digest(tip, *(f"{number} {oid}" for number, oid in sorted(heads.items())))
-    known = store.recognised(name, branch, key)
+    known = store.recognised(name, branch, key, packs)
     if known is not None:
         with contextlib.suppress(ValueError):
-            return History(landings, unpack_merged(known, landings), heads), True
+            return History(landings, unpack_merged(known, landings), heads), whole
+    before = whole
     history = recognise(repo, landings, heads, missing)
-    if whole:
-        store.remember_history(
-            name, branch, tip, pack_landings(landings) if fresh else None, key, pack_merged(history.merged)
-        )
+    again = bool(fresh) or whole is not before
+    store.remember_history(
+        name,
+        branch,
+        tip,
+        pack_landings(landings) if again else None,
+        key,
+        pack_merged(history.merged),
+        b"" if whole else packs,
+    )
     return history, whole
 
 
-def _kept_landings(store: Store, name: str, branch: str) -> tuple[str | None, list[Landing]]:
-    tip, data = store.landings(name, branch)
+def _kept_landings(store: Store, name: str, branch: str, packs: bytes) -> tuple[str | None, list[Landing], bool]:
+    tip, data, whole = store.landings(name, branch, packs)
     if tip is not None and data is not None:
         with contextlib.suppress(ValueError):
-            return tip, unpack_landings(data)
-    return None, []
+            return tip, unpack_landings(data), whole
+    return None, [], True
 
 
 def pack_landings(landings: Sequence[Landing]) -> bytes:

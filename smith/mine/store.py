@@ -83,35 +83,42 @@ class Store:
             digest.update(word.encode() + b"\n")
         return digest.digest()
 
-    def landings(self, repo: str, branch: str) -> tuple[str | None, bytes | None]:
-        """The last landed commit of what is kept of a branch, and its landings, packed."""
-        row = self._history("tip, landings", repo, branch)
-        return (str(row[0]), bytes(row[1])) if row else (None, None)
+    def landings(self, repo: str, branch: str, lacking: bytes) -> tuple[str | None, bytes | None, bool]:
+        """The last landed commit of what is kept of a branch, its landings, packed, and whether no blob was missing.
 
-    def recognised(self, repo: str, branch: str, key: bytes) -> bytes | None:
+        What was kept where some were holds only while ``lacking``, the name of what the clone has, is the same.
+        """
+        row = self._history("tip, landings, layout", repo, branch, lacking)
+        return (str(row[0]), bytes(row[1]), bytes(row[2]) == LAYOUT) if row else (None, None, True)
+
+    def recognised(self, repo: str, branch: str, key: bytes, lacking: bytes) -> bytes | None:
         """The pull requests of a branch, packed, where they follow from what ``key`` names."""
-        row = self._history("key, merged", repo, branch)
+        row = self._history("key, merged", repo, branch, lacking)
         return bytes(row[1]) if row and bytes(row[0]) == key else None
 
-    def _history(self, columns: str, repo: str, branch: str) -> tuple[Any, ...] | None:
+    def _history(self, columns: str, repo: str, branch: str, lacking: bytes) -> tuple[Any, ...] | None:
         if self._db is None:
             return None
-        asking = f"SELECT {columns} FROM histories WHERE repo=? AND branch=? AND layout=?"
-        row: tuple[Any, ...] | None = self._db.conn.execute(asking, [repo, branch, LAYOUT]).fetchone()
+        asking = f"SELECT {columns} FROM histories WHERE repo=? AND branch=? AND layout IN (?, ?)"
+        asked = [repo, branch, LAYOUT, LAYOUT + lacking]
+        row: tuple[Any, ...] | None = self._db.conn.execute(asking, asked).fetchone()
         return row
 
     def remember_history(
-        self, repo: str, branch: str, tip: str, landings: bytes | None, key: bytes, merged: bytes
+        self, repo: str, branch: str, tip: str, landings: bytes | None, key: bytes, merged: bytes, lacking: bytes = b""
     ) -> None:
-        """Keep a branch as it is now; ``landings=None`` where they are those that are kept already."""
+        """Keep a branch as it is now; ``landings=None`` where they are those that are kept already.
+
+        ``lacking`` names what the clone has, where blobs were missing that were needed.
+        """
         if self._db is None:
             return
         with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
             if landings is None:
                 asking = "UPDATE histories SET key=?, merged=? WHERE repo=? AND branch=? AND tip=? AND layout=?"
-                self._db.conn.execute(asking, [key, merged, repo, branch, tip, LAYOUT])
+                self._db.conn.execute(asking, [key, merged, repo, branch, tip, LAYOUT + lacking])
             else:
-                row = [repo, branch, LAYOUT, tip, landings, key, merged]
+                row = [repo, branch, LAYOUT + lacking, tip, landings, key, merged]
                 self._db.conn.execute("INSERT OR REPLACE INTO histories VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def last_tip(self, repo: str, branch: str) -> str | None:
