@@ -93,9 +93,12 @@ def predictions(ctx: click.Context, run: str, out: Path, attempt: int, model: st
 @click.option("--panel", help="The tasks of this panel (default: every task with a valid receipt).")
 @click.option("--device", default="auto", show_default=True, help="Whose receipts give the expectations.")
 @click.option("--base-image", default="", help="Start images from this (default: the receipt's Python).")
+@click.option("--index", default="", help="A further package index for images, such as one that has builds of torch.")
 @json_option
 @click.pass_context
-def harbor(ctx: click.Context, out: Path, panel: str | None, device: str, base_image: str, as_json: bool) -> None:
+def harbor(
+    ctx: click.Context, out: Path, panel: str | None, device: str, base_image: str, index: str, as_json: bool
+) -> None:
     """Write a Harbor dataset into the folder OUT, each task with a verifier that is smith's own grader."""
     from smith.export.harbor import export
     from smith.freeze.panels import load_panel, make_panel, valid_tasks
@@ -103,7 +106,9 @@ def harbor(ctx: click.Context, out: Path, panel: str | None, device: str, base_i
     found = store(ctx)
     chosen = load_panel(found.layout, panel) if panel else make_panel(found, "tasks", valid_tasks(found))
     with progress("exporting", len(chosen.tasks)) as step:
-        made = export(found, chosen, out, device=device, base_image=base_image, step=lambda text: step(text, 1))
+        made = export(
+            found, chosen, out, device=device, base_image=base_image, index=index, step=lambda text: step(text, 1)
+        )
     if as_json:
         told = [{"task": e.task, "folder": e.name, "device": e.device, "digest": e.digest} for e in made]
         print_json({"out": str(out), "tasks": told})

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -43,7 +43,6 @@ _COLLECT = (
     "&& git read-tree {tree} && git add -A "
     "&& git diff --cached --binary --full-index --no-renames --no-ext-diff --no-textconv {tree} > {submission}"
 )
-_WHEELS = "https://download.pytorch.org/whl/"
 
 
 @dataclass(frozen=True)
@@ -63,14 +62,16 @@ def export(
     *,
     device: str = "auto",
     base_image: str = "",
+    index: str = "",
     step: Callable[[str], None] = lambda text: None,
 ) -> list[Exported]:
     """Write ``panel`` as a dataset into ``out``, which must be absent, empty or an earlier export.
 
     ``device`` chooses among the pinned receipts (``auto``: the first of each task), ``base_image`` the image to start
-    from (default: the official Python image of the receipt's version). Raises :class:`BadInput` for another folder in
-    the way, a device that the verifier cannot run, and names that no file can carry; :class:`smith.errors.Stale` where
-    the panel no longer fits.
+    from (default: the official Python image of the receipt's version), ``index`` a further package index for pip, which
+    a build such as ``torch 2.13.0+cpu`` needs. Raises :class:`BadInput` for another folder in the way, a device that
+    the verifier cannot run, and names that no file can carry; :class:`smith.errors.Stale` where the panel no longer
+    fits.
     """
     out = out.absolute()
     if out.exists() and not (out / MANIFEST).is_file() and (not out.is_dir() or any(out.iterdir())):
@@ -87,7 +88,7 @@ def export(
                 )
             store.require_sources(bundle)
             name = bundle.id.replace("~", ".")  # Harbor's names know no tilde
-            write_task(store, panel.name, pinned, bundle, expected, fresh / name, base_image)
+            write_task(store, panel.name, pinned, bundle, expected, fresh / name, base_image, index)
             done.append(Exported(bundle.id, name, expected.receipt.device, content_digest(fresh / name)))
             step(bundle.id)
         (fresh / MANIFEST).write_text(_manifest(panel, done), "utf-8")
@@ -110,6 +111,7 @@ def write_task(
     expected: StoredReceipt,
     folder: Path,
     base_image: str = "",
+    index: str = "",
 ) -> None:
     """Write one task into the new folder ``folder``."""
     environment, tests, solution = folder / "environment", folder / "tests", folder / "solution"
@@ -143,7 +145,7 @@ def write_task(
     about = {"name": bundle.id, "tree": bundle.spec.source.tree, "environment": choice.model_dump(mode="json")}
     (environment / "smith.json").write_bytes(to_json(about, indent=2) + b"\n")
     image = base_image or f"python:{'.'.join((used.python if used else '3.11').split('.')[:2])}-slim-bookworm"
-    (environment / "Dockerfile").write_text(_dockerfile(bundle, used, choice, image, requirements), "utf-8")
+    (environment / "Dockerfile").write_text(_dockerfile(bundle, used, choice, image, index, requirements), "utf-8")
     (folder / "task.toml").write_text(tomlkit.dumps(_task_file(panel, pinned, bundle, expected)), "utf-8")
 
 
@@ -202,27 +204,27 @@ def _choice(bundle: Bundle, used: UsedEnvironment | None) -> EnvironmentChoice:
 
 
 def _dockerfile(
-    bundle: Bundle, used: UsedEnvironment | None, choice: EnvironmentChoice, image: str, grader: Sequence[str]
+    bundle: Bundle,
+    used: UsedEnvironment | None,
+    choice: EnvironmentChoice,
+    image: str,
+    index: str,
+    grader: Sequence[str],
 ) -> str:
     recipe = bundle.recipe
     path = ":".join("/workspace" if p == "." else f"/workspace/{p}" for p in recipe.python_path)
     variables = [f"ENV {name}={_quoted(value)}" for name, value in sorted({"PYTHONPATH": path, **recipe.env}.items())]
-    packages = list(_pins(used.packages)) if used else [shlex.quote(p) for p in choice.packages]
+    pins = [f"{name}=={version}" for name, version in used.packages.items()] if used else choice.packages
+    packages = [shlex.quote(pin) for pin in pins]
     return _template("Dockerfile").format(
         name=bundle.id,
         base_image=image,
+        index=f"={_quoted(index)}" if index else "",
         packages=f"RUN pip install --no-cache-dir {' '.join(packages)}" if packages else "# no packages are needed",
         grader=" ".join(grader),
         tree=bundle.spec.source.tree,
         variables="\n".join(variables),
     )
-
-
-def _pins(packages: dict[str, str]) -> Iterator[str]:
-    """What pip is asked for: exact versions, and the index of PyTorch's own builds where a version names one."""
-    builds = {v.partition("+")[2] for n, v in packages.items() if n.startswith("torch") and "+" in v}
-    yield from (f"--extra-index-url {_WHEELS}{build}" for build in sorted(builds))
-    yield from (f"{name}=={version}" for name, version in packages.items())
 
 
 def _quoted(value: str) -> str:
