@@ -7,16 +7,14 @@ that it can neither write rewards nor read expectations, and everything that car
 from __future__ import annotations
 
 import os
-import resource
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from smith import process
 from smith.errors import Unavailable
-from smith.sandbox.base import Bind, Ended, Limits
+from smith.sandbox.base import Command, Ended, Limits
 from smith.sandbox.host import Host
 from smith.sandbox.limits import program
 
@@ -25,41 +23,8 @@ FIRST_ID, LAST_ID = 20_000, 59_999
 _KILL = "import os, signal; os.kill(-1, signal.SIGKILL)"
 
 
-class Contained(Host):
-    """:class:`smith.sandbox.host.Host` in a container that has limits of its own, which nothing inside can raise."""
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        binds: Sequence[Bind],
-        limits: Limits,
-        pass_fds: Sequence[int] = (),
-        input: bytes | None = None,
-        spill: Path | None = None,
-    ) -> Ended:
-        """As :meth:`smith.sandbox.base.Sandbox.run`, with what is left of ``limits`` below the container's."""
-        lowered = replace(
-            limits,
-            memory_bytes=_below(resource.RLIMIT_DATA, limits.memory_bytes),
-            processes=_below(resource.RLIMIT_NPROC, limits.processes),
-            file_bytes=_below(resource.RLIMIT_FSIZE, limits.file_bytes),
-            open_files=_below(resource.RLIMIT_NOFILE, limits.open_files),
-        )
-        return super().run(
-            argv, cwd=cwd, env=env, binds=binds, limits=lowered, pass_fds=pass_fds, input=input, spill=spill
-        )
-
-
-def _below(name: int, wanted: int) -> int:
-    hard = resource.getrlimit(name)[1]
-    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-
-
 class OtherUser:
-    """Runs commands as a fresh user id, within the limits of :class:`Contained`. Needs root."""
+    """Runs commands as a fresh user id. Needs root."""
 
     name = "user"
     remaps = False
@@ -69,38 +34,19 @@ class OtherUser:
         if os.geteuid() != 0:
             return "only root can become another user"
         try:
-            ended = self.run(["true"], cwd="/", env={}, binds=(), limits=Limits(wall_s=20))
+            ended = self.run(Command(["true"], "/", Limits(wall_s=20)))
         except Unavailable as error:
             return error.message
         return None if ended.ok else f"a first command did not run: {ended.ending}"
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        binds: Sequence[Bind],
-        limits: Limits,
-        pass_fds: Sequence[int] = (),
-        input: bytes | None = None,
-        spill: Path | None = None,
-    ) -> Ended:
+    def run(self, command: Command) -> Ended:
         """As :meth:`smith.sandbox.base.Sandbox.run`. Writable binds, HOME and TMPDIR are lent for the time it takes."""
         user = FIRST_ID + secrets.randbelow(LAST_ID - FIRST_ID)
-        lent = [str(b.source) for b in binds if b.writable] + [env[n] for n in ("HOME", "TMPDIR") if n in env]
+        lent = [str(b.source) for b in command.binds if b.writable]
+        lent += [command.env[name] for name in ("HOME", "TMPDIR") if name in command.env]
         _own(lent, user)
         try:
-            return Contained().run(
-                [*_become(user), *argv],
-                cwd=cwd,
-                env=env,
-                binds=binds,
-                limits=limits,
-                pass_fds=pass_fds,
-                input=input,
-                spill=spill,
-            )
+            return Host().run(replace(command, argv=[*_become(user), *command.argv]))
         finally:
             process.run([*_become(user), sys.executable, "-I", "-S", "-c", _KILL], timeout_s=60)
             _own(lent, os.geteuid())

@@ -21,7 +21,7 @@ from typing import Any
 
 from smith import process
 from smith.errors import BadInput, Stale, Unavailable
-from smith.export.harbor_user import Contained, OtherUser
+from smith.export.harbor_user import OtherUser
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt, load_receipt
 from smith.git.objects import GITLINK, SYMLINK, TreeEntry, write_blob
@@ -35,6 +35,7 @@ from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.receipt import UsedEnvironment
 from smith.sandbox import Sandbox
 from smith.sandbox.bubblewrap import Bubblewrap
+from smith.sandbox.host import Host
 
 NOTHING = {"reward": 0, "correct": 0, "speedup": 0, "speedup_measured": 0}
 _VERSIONS = """
@@ -101,7 +102,7 @@ def choose_sandbox() -> tuple[Sandbox, str]:
             return sandbox, ""
         whys.append(f"{sandbox.name}: {why}")
     if os.environ.get("SMITH_SANDBOX") == "host":
-        return Contained(), "tests ran as the verifier's own user: a submission could have written its own reward"
+        return Host(), "tests ran as the verifier's own user: a submission could have written its own reward"
     raise Unavailable(
         f"nothing here keeps tests from the verifier ({'; '.join(whys)})",
         hint="run the verifier as root, or accept it with SMITH_SANDBOX=host",

@@ -10,7 +10,7 @@ from smith.harness.place import Place
 from smith.harness.stage import Stage
 from smith.process import Completed
 from smith.records.recipe import Recipe
-from smith.sandbox.base import Limits, Sandbox
+from smith.sandbox.base import Command, Limits, Sandbox
 
 
 def build(
@@ -34,12 +34,14 @@ def build(
         place.refresh()
         left = max(0.1, deadline - time.monotonic())
         done = sandbox.run(
-            [str(environment.python) if word == "python" else word for word in command[:1]] + list(command[1:]),
-            cwd=stage.source,
-            env=_build_env(stage),
-            binds=stage.binds(source_writable=True, scratch_on_disk=True),
-            limits=Limits(wall_s=left),
-            spill=spill,
+            Command(
+                [str(environment.python) if word == "python" else word for word in command[:1]] + list(command[1:]),
+                stage.source,
+                Limits(wall_s=left),
+                env=_build_env(stage),
+                binds=stage.binds(source_writable=True, scratch_on_disk=True),
+                spill=spill,
+            )
         )
         if not done.ok:
             break

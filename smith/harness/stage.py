@@ -12,7 +12,7 @@ from smith.errors import Unavailable
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
 from smith.records.recipe import Recipe
-from smith.sandbox.base import Bind, Ended, Limits, Sandbox
+from smith.sandbox.base import Bind, Command, Ended, Limits, Sandbox
 from smith.sandbox.limits import PATH
 
 SHOWN = ("__init__.py", "inside", "device")
@@ -109,14 +109,16 @@ class Stage:
         """Run a command in fresh scratch space, starting in ``tmp``."""
         self._lay_out()
         return self.sandbox.run(
-            argv,
-            cwd=self.tmp,
-            env=self.env(),
-            binds=self.binds(source_writable=source_writable),
-            limits=limits,
-            pass_fds=pass_fds,
-            input=input,
-            spill=spill,
+            Command(
+                argv,
+                self.tmp,
+                limits,
+                env=self.env(),
+                binds=self.binds(source_writable=source_writable),
+                pass_fds=pass_fds,
+                input=input,
+                spill=spill,
+            )
         )
 
     def _lay_out(self) -> None:

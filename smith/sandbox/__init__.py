@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smith.errors import BadInput
-from smith.sandbox.base import Bind, Ended, Limits, Sandbox
+from smith.sandbox.base import Bind, Command, Ended, Limits, Sandbox
 from smith.sandbox.bubblewrap import Bubblewrap
 from smith.sandbox.host import Host
 
@@ -23,4 +23,4 @@ def make(name: str) -> Sandbox:
     return sandbox
 
 
-__all__ = ["NAMES", "Bind", "Ended", "Limits", "Sandbox", "make"]
+__all__ = ["NAMES", "Bind", "Command", "Ended", "Limits", "Sandbox", "make"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -34,6 +34,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Command:
+    """What to run, and what it sees and may use. ``cwd`` is a path of the inside, ``spill`` a file for long output."""
+
+    argv: Sequence[str]
+    cwd: str
+    limits: Limits
+    env: Mapping[str, str] = field(default_factory=dict)
+    binds: Sequence[Bind] = ()
+    pass_fds: Sequence[int] = ()
+    input: bytes | None = None
+    spill: Path | None = None
+
+
+@dataclass(frozen=True)
 class Ended(Completed):
     """How a sandboxed command ended. ``breach`` names the limit for which the sandbox killed it."""
 
@@ -59,21 +73,10 @@ class Sandbox(Protocol):
     def check(self) -> str | None:
         """None when it works on this machine, else why not, in one line."""
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        binds: Sequence[Bind],
-        limits: Limits,
-        pass_fds: Sequence[int] = (),
-        input: bytes | None = None,
-        spill: Path | None = None,
-    ) -> Ended:
-        """Run ``argv`` to its end; when this returns, every process it started is gone.
+    def run(self, command: Command) -> Ended:
+        """Run a command to its end; when this returns, every process it started is gone.
 
-        Inside, the environment is ``env`` over fixed HOME, TMPDIR, PATH and LANG and nothing inherited. Never
+        Inside, the environment is the command's over fixed HOME, TMPDIR, PATH and LANG and nothing inherited. Never
         raises for how the command ended; raises :class:`Unavailable` when the sandbox itself cannot be made.
         """
 

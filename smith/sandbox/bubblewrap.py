@@ -13,14 +13,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from smith import process
 from smith.errors import Unavailable
 from smith.sandbox import limits as kernel
-from smith.sandbox.base import Bind, Ended, Limits, breached
+from smith.sandbox.base import Bind, Command, Ended, Limits, breached
 from smith.sandbox.watch import Watch
 
 HOME = "/home/smith"
@@ -32,11 +32,23 @@ LOADED = ("LD_", "GLIBC_", "MALLOC_", "GCONV_", "LOCPATH", "NLSPATH", "LANGUAGE"
 _CAP_SYS_ADMIN = 1 << 21
 
 
+def may_mount() -> bool:
+    """Whether this process is a root that may mount without a user namespace of its own."""
+    if os.geteuid() != 0:
+        return False
+    status = Path("/proc/self/status").read_text()
+    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    return bool(int(effective, 16) & _CAP_SYS_ADMIN)
+
+
 class Bubblewrap:
     """Own namespaces, no network but an own loopback, a minimal root, no capabilities, nothing inherited."""
 
     name = "bubblewrap"
     remaps = True
+
+    def __init__(self, *, may_mount: Callable[[], bool] = may_mount) -> None:
+        self._may_mount = may_mount
 
     def check(self) -> str | None:
         """None when it works on this machine, else why not, in one line."""
@@ -45,7 +57,7 @@ class Bubblewrap:
         try:
             for name in ("bwrap", "prlimit", "setpriv", "env"):
                 kernel.program(name)
-            ended = self.run(["true"], cwd="/", env={}, binds=(), limits=Limits(wall_s=20, memory_bytes=1 << 30))
+            ended = self.run(Command(["true"], "/", Limits(wall_s=20, memory_bytes=1 << 30)))
         except Unavailable as error:
             return error.message
         return None if ended.ok else f"a first command did not run: {ended.ending}"
@@ -55,44 +67,45 @@ class Bubblewrap:
         if reason := self.check():
             raise Unavailable(f"sandbox bubblewrap: {reason}", hint=HINT)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        binds: Sequence[Bind],
-        limits: Limits,
-        pass_fds: Sequence[int] = (),
-        input: bytes | None = None,
-        spill: Path | None = None,
-    ) -> Ended:
+    def run(self, command: Command) -> Ended:
         """As :meth:`Sandbox.run`. ``/tmp`` and the home are fresh and in memory unless a bind lies there."""
-        inside = {"HOME": HOME, "TMPDIR": "/tmp", "PATH": kernel.PATH, "LANG": "C.UTF-8", **env}
-        as_root = _may_mount()
+        inside = {"HOME": HOME, "TMPDIR": "/tmp", "PATH": kernel.PATH, "LANG": "C.UTF-8", **command.env}
+        as_root = self._may_mount()
         user = _fresh_id() if as_root else INSIDE_ID
         early, late = _parted(inside)
         drop = [*(_become(user) if as_root else []), *late]
-        shown = _binds(binds)
-        with Watch(limits, spill) as watch, _lent(binds, user if as_root else None), _files() as make_file:
+        shown = _binds(command.binds)
+        with (
+            Watch(command.limits, command.spill) as watch,
+            _lent(command.binds, user if as_root else None),
+            _files() as make_file,
+        ):
             words = [
                 *_namespaces(as_root),
                 "--json-status-fd", str(watch.fd),
-                *_root(limits, make_file, user),
+                *_root(command.limits, make_file, user),
                 *shown,
                 *(word for target in ("/dev", "/") for word in ("--remount-ro", target)),
-                "--chdir", cwd,
+                "--chdir", command.cwd,
             ]  # fmt: skip
             # By a file, so that no host path shows in the command line that the sandboxed processes can read.
             arguments = make_file(b"".join(word.encode() + b"\0" for word in words))
             completed = process.run(
                 # bwrap itself is started with the inner environment: its own can be read at /proc/1/environ.
-                [kernel.program("bwrap"), "--args", str(arguments), "--", *kernel.prefix(limits), *drop, *argv],
+                [
+                    kernel.program("bwrap"),
+                    "--args",
+                    str(arguments),
+                    "--",
+                    *kernel.prefix(command.limits),
+                    *drop,
+                    *command.argv,
+                ],
                 env=early,
-                input=input,
-                timeout_s=limits.wall_s,
-                pass_fds=(*pass_fds, watch.fd, *make_file.fds),
-                spill=spill,
+                input=command.input,
+                timeout_s=command.limits.wall_s,
+                pass_fds=(*command.pass_fds, watch.fd, *make_file.fds),
+                spill=command.spill,
             )
         if not (watch.executed or completed.timed_out or watch.breach):
             said = completed.stderr.text.strip().splitlines()
@@ -176,15 +189,6 @@ def _binds(binds: Sequence[Bind]) -> list[str]:
         access = "--bind" if bind.writable else "--ro-bind"
         words += ["--dev-bind" if bind.target.startswith("/dev/") else access, str(bind.source), bind.target]
     return words
-
-
-def _may_mount() -> bool:
-    """Whether this process is a root that may mount without a user namespace of its own."""
-    if os.geteuid() != 0:
-        return False
-    status = Path("/proc/self/status").read_text()
-    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
-    return bool(int(effective, 16) & _CAP_SYS_ADMIN)
 
 
 def _fresh_id() -> int:

@@ -7,13 +7,12 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from smith import process
 from smith.errors import Unavailable
 from smith.sandbox import limits as kernel
-from smith.sandbox.base import Bind, Ended, Limits, breached
+from smith.sandbox.base import Command, Ended, breached
 from smith.sandbox.watch import Watch, descendants, wait_gone
 
 # Tells the watcher its own pid, closes that pipe and becomes the command. (A shell cannot: dash knows no descriptor
@@ -44,34 +43,32 @@ class Host:
         if reason := self.check():
             raise Unavailable(f"sandbox host: {reason}", hint="run smith on Linux with util-linux")
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        binds: Sequence[Bind],
-        limits: Limits,
-        pass_fds: Sequence[int] = (),
-        input: bytes | None = None,
-        spill: Path | None = None,
-    ) -> Ended:
+    def run(self, command: Command) -> Ended:
         """As :meth:`Sandbox.run`; a process that left its process group is killed where it can still be found."""
-        for bind in binds:
+        for bind in command.binds:
             if str(bind.source) != bind.target:
                 raise Unavailable(f"sandbox host cannot show {bind.source} as {bind.target}")
-        fixed = {"HOME": cwd, "TMPDIR": cwd, "PATH": kernel.PATH, "LANG": "C.UTF-8"}
-        with Watch(limits, spill) as watch:
+        fixed = {"HOME": command.cwd, "TMPDIR": command.cwd, "PATH": kernel.PATH, "LANG": "C.UTF-8"}
+        with Watch(command.limits, command.spill) as watch:
             marker = f"SMITH_SANDBOX_ID={os.getpid()}-{watch.fd}-{id(watch)}"
             key, _, value = marker.partition("=")
             completed = process.run(
-                [sys.executable, "-I", "-S", "-c", _ANNOUNCE, str(watch.fd), *kernel.prefix(limits), *argv],
-                cwd=Path(cwd),
-                env={**fixed, **env, key: value},
-                input=input,
-                timeout_s=limits.wall_s,
-                pass_fds=(*pass_fds, watch.fd),
-                spill=spill,
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-c",
+                    _ANNOUNCE,
+                    str(watch.fd),
+                    *kernel.prefix(command.limits),
+                    *command.argv,
+                ],
+                cwd=Path(command.cwd),
+                env={**fixed, **command.env, key: value},
+                input=command.input,
+                timeout_s=command.limits.wall_s,
+                pass_fds=(*command.pass_fds, watch.fd),
+                spill=command.spill,
             )
             _kill_marked(marker.encode())
         return breached(completed, watch.breach)

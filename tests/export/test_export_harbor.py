@@ -34,7 +34,7 @@ from smith.records.panel import Panel
 from smith.records.receipt import Receipt, UsedEnvironment, Verdict
 from smith.records.recipe import Recipe
 from smith.records.task import Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
-from smith.sandbox.base import Bind, Limits
+from smith.sandbox.base import Bind, Command, Limits
 from tests.conftest import new_data_repository
 
 TASK = "lab__tiny-1"
@@ -462,11 +462,13 @@ def test_another_user_gets_what_it_is_lent_and_nothing_else() -> None:
         (root / "own").chmod(0o700)
         script = f"id -u; touch {root}/lent/made; cat {root}/own/secret; sleep 300 & echo started"
         ended = sandbox.run(
-            ["sh", "-c", script],
-            cwd=str(root / "lent"),
-            env={"HOME": str(root / "home"), "TMPDIR": str(root / "home")},
-            binds=[Bind(root / "lent", str(root / "lent"), True)],
-            limits=Limits(wall_s=20),
+            Command(
+                ["sh", "-c", script],
+                cwd=str(root / "lent"),
+                env={"HOME": str(root / "home"), "TMPDIR": str(root / "home")},
+                binds=[Bind(root / "lent", str(root / "lent"), True)],
+                limits=Limits(wall_s=20),
+            )
         )
         user = int(ended.stdout.text.split()[0])
         assert user >= 20_000 and "started" in ended.stdout.text
@@ -481,7 +483,7 @@ def test_limits_of_the_container_are_kept_and_not_raised() -> None:
     code = (
         "import resource; from smith.export.harbor_user import OtherUser; from smith.sandbox.base import Limits; "
         "argv = ['sh', '-c', 'ulimit -n']; "
-        "run = lambda: OtherUser().run(argv, cwd='/', env={}, binds=(), limits=Limits(wall_s=20)); "
+        "run = lambda: OtherUser().run(argv, cwd='/', limits=Limits(wall_s=20)); "
         "before = run().stdout.text.strip(); "
         "resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000)); print(before, run().stdout.text.strip())"
     )

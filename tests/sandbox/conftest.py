@@ -5,20 +5,21 @@ from __future__ import annotations
 import pytest
 
 from smith.sandbox import Sandbox
-from smith.sandbox import bubblewrap as module
-from smith.sandbox.bubblewrap import Bubblewrap
+from smith.sandbox.bubblewrap import Bubblewrap, may_mount
 
 
 @pytest.fixture(params=["own-id", "user-namespace"])
-def bubblewrap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-    """``own-id`` is what a real root gets, ``user-namespace`` what everybody else gets.
-
-    Where neither can work the skip names why; the continuous integration installs bubblewrap.
-    """
-    if request.param == "own-id" and not module._may_mount():
+def as_root(request: pytest.FixtureRequest) -> bool:
+    """Which of the two ways: ``own-id`` is what a real root gets, ``user-namespace`` what everybody else gets."""
+    if request.param == "own-id" and not may_mount():
         pytest.skip("becoming a fresh user id needs a root that may mount")
-    monkeypatch.setattr(module, "_may_mount", lambda: request.param == "own-id")
-    sandbox = Bubblewrap()
+    return bool(request.param == "own-id")
+
+
+@pytest.fixture
+def bubblewrap(as_root: bool) -> Sandbox:
+    """Where bubblewrap cannot work the skip names why; the continuous integration installs it."""
+    sandbox = Bubblewrap(may_mount=lambda: as_root)
     if reason := sandbox.check():
-        pytest.skip(f"bubblewrap ({request.param}) cannot work on this machine: {reason}")
+        pytest.skip(f"bubblewrap ({'own id' if as_root else 'user namespace'}) cannot work here: {reason}")
     return sandbox

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from smith.sandbox import Bind, Ended, Limits, Sandbox
+from smith.sandbox import Bind, Command, Ended, Limits, Sandbox
 
 PYTHON = os.path.abspath(sys.executable)
 PYTHON_BINDS = tuple(Bind(Path(path), path) for path in dict.fromkeys((sys.prefix, sys.base_prefix)))
@@ -15,13 +15,13 @@ PYTHON_BINDS = tuple(Bind(Path(path), path) for path in dict.fromkeys((sys.prefi
 
 def sh(sandbox: Sandbox, script: str, *binds: Bind, cwd: str = "/", wall_s: float = 30, **env: str) -> Ended:
     """Run a shell script."""
-    return sandbox.run(["sh", "-c", script], cwd=cwd, env=env, binds=binds, limits=Limits(wall_s=wall_s))
+    return sandbox.run(Command(["sh", "-c", script], cwd=cwd, env=env, binds=binds, limits=Limits(wall_s=wall_s)))
 
 
 def py(sandbox: Sandbox, script: str, *binds: Bind, cwd: str = "/", limits: Limits | None = None) -> Ended:
     """Run a Python script."""
     limits = limits or Limits(wall_s=30)
-    return sandbox.run([PYTHON, "-S", "-c", script], cwd=cwd, env={}, binds=[*PYTHON_BINDS, *binds], limits=limits)
+    return sandbox.run(Command([PYTHON, "-S", "-c", script], cwd=cwd, binds=[*PYTHON_BINDS, *binds], limits=limits))
 
 
 def on_host(word: str) -> bool:

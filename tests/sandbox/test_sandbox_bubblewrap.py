@@ -14,8 +14,7 @@ import pytest
 from sandbox_cases import PYTHON, on_host, py, sh, unique
 
 from smith.errors import BadInput, Unavailable
-from smith.sandbox import Bind, Ended, Limits, Sandbox, make
-from smith.sandbox import bubblewrap as module
+from smith.sandbox import Bind, Command, Ended, Limits, Sandbox, make
 from smith.sandbox import limits as kernel
 
 
@@ -144,7 +143,7 @@ def test_scratch_is_fresh_each_time_and_bounded(bubblewrap: Sandbox) -> None:
         assert sh(bubblewrap, "ls -A /tmp $HOME /dev/shm | grep x; touch /tmp/x $HOME/x /dev/shm/x").stdout.text == ""
     limits = Limits(wall_s=20, memory_bytes=64 << 20)
     script = "head -c 32M /dev/zero > /tmp/x; stat -c %s /tmp/x"
-    ended = bubblewrap.run(["sh", "-c", script], cwd="/", env={}, binds=(), limits=limits)
+    ended = bubblewrap.run(Command(["sh", "-c", script], cwd="/", limits=limits))
     assert int(ended.stdout.text) <= 16 << 20 and "No space left" in ended.stderr.text
 
 
@@ -155,7 +154,7 @@ def test_standard_input_and_given_descriptors_get_through_and_no_others(bubblewr
     try:
         script = f"cat; echo told >&{write}; ls /proc/self/fd | wc -l"
         ended = bubblewrap.run(
-            ["bash", "-c", script], cwd="/", env={}, binds=(), limits=Limits(20), pass_fds=[write], input=b"asked\n"
+            Command(["bash", "-c", script], cwd="/", limits=Limits(20), pass_fds=[write], input=b"asked\n")
         )
         os.close(write)
         assert os.read(read, 100) == b"told\n" and os.read(read, 100) == b""
@@ -185,13 +184,12 @@ def test_background_processes_end_with_the_command(bubblewrap: Sandbox) -> None:
     assert ended.status == 7 and gone(number)
 
 
-def test_everything_ends_with_a_smith_that_is_killed(bubblewrap: Sandbox) -> None:
+def test_everything_ends_with_a_smith_that_is_killed(bubblewrap: Sandbox, as_root: bool) -> None:
     number = unique()
     script = f"""
-from smith.sandbox import Limits, bubblewrap
-bubblewrap._may_mount = lambda: {module._may_mount()}
-limits = Limits(wall_s=60)
-bubblewrap.Bubblewrap().run(["sleep", "{number}"], cwd="/", env={{}}, binds=(), limits=limits)
+from smith.sandbox import Command, Limits
+from smith.sandbox.bubblewrap import Bubblewrap
+Bubblewrap(may_mount=lambda: {as_root}).run(Command(["sleep", "{number}"], "/", Limits(wall_s=60)))
 """
     with subprocess.Popen([PYTHON, "-c", script]) as process:
         assert _soon(lambda: on_host(f"sleep {number}"))
@@ -234,8 +232,8 @@ time.sleep(0.6)
     assert py(bubblewrap, script, limits=Limits(wall_s=20, memory_bytes=256 << 20)).ok
 
 
-def test_a_fork_bomb_is_bounded(bubblewrap: Sandbox) -> None:
-    if os.geteuid() == 0 and not module._may_mount():
+def test_a_fork_bomb_is_bounded(bubblewrap: Sandbox, as_root: bool) -> None:
+    if os.geteuid() == 0 and not as_root:
         pytest.skip("the kernel does not count the processes of a root in a user namespace")
     script = """
 import os
@@ -255,21 +253,21 @@ def test_files_are_bounded_and_leave_no_core(bubblewrap: Sandbox, tmp_path: Path
     script = "head -c 3M /dev/zero > big; stat -c %s big; sh -c 'kill -SEGV $$'; ls; ulimit -n"
     limits = Limits(wall_s=20, file_bytes=1 << 20, open_files=99)
     binds = [Bind(tmp_path, "/work", writable=True)]
-    ended = bubblewrap.run(["sh", "-c", script], cwd="/work", env={}, binds=binds, limits=limits)
+    ended = bubblewrap.run(Command(["sh", "-c", script], cwd="/work", binds=binds, limits=limits))
     assert ended.stdout.text.split() == [str(1 << 20), "big", "99"]
 
 
 def test_a_flood_of_output_is_counted_and_cut_and_can_be_spilled(bubblewrap: Sandbox, tmp_path: Path) -> None:
     limits = Limits(wall_s=60)
     flood = ["head", "-c", "50M", "/dev/zero"]
-    ended = bubblewrap.run(flood, cwd="/", env={}, binds=(), limits=limits, spill=tmp_path / "log")
+    ended = bubblewrap.run(Command(flood, cwd="/", limits=limits, spill=tmp_path / "log"))
     assert ended.ok and ended.stdout.total == 50 << 20 and len(ended.stdout.data) < 1 << 20
     assert (tmp_path / "log.stdout").stat().st_size == 50 << 20
 
 
 def test_spilled_output_is_bounded(bubblewrap: Sandbox, tmp_path: Path) -> None:
     limits = Limits(wall_s=30, file_bytes=20 << 20)
-    ended = bubblewrap.run(["cat", "/dev/zero"], cwd="/", env={}, binds=(), limits=limits, spill=tmp_path / "log")
+    ended = bubblewrap.run(Command(["cat", "/dev/zero"], cwd="/", limits=limits, spill=tmp_path / "log"))
     assert ended.breach == "output" and ended.seconds < 20
 
 
@@ -299,7 +297,7 @@ def test_a_sandbox_that_cannot_be_made_is_not_the_commands_failure(bubblewrap: S
 
 
 def test_a_command_that_does_not_exist_fails_like_a_command(bubblewrap: Sandbox) -> None:
-    ended = bubblewrap.run(["no-such-command"], cwd="/", env={}, binds=(), limits=Limits(20))
+    ended = bubblewrap.run(Command(["no-such-command"], cwd="/", limits=Limits(20)))
     assert not ended.ok and "no-such-command" in ended.stderr.text
 
 

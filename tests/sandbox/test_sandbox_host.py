@@ -10,22 +10,22 @@ import pytest
 from sandbox_cases import PYTHON, on_host, unique
 
 from smith.errors import Unavailable
-from smith.sandbox import Bind, Ended, Limits, make
+from smith.sandbox import Bind, Command, Ended, Limits, make
 
 host = make("host")
 
 
 def sh(script: str, cwd: Path, wall_s: float = 20, file_bytes: int = 1 << 30) -> Ended:
     limits = Limits(wall_s=wall_s, file_bytes=file_bytes)
-    return host.run(["sh", "-c", script], cwd=str(cwd), env={"GIVEN": "1"}, binds=(), limits=limits)
+    return host.run(Command(["sh", "-c", script], cwd=str(cwd), env={"GIVEN": "1"}, limits=limits))
 
 
 def test_a_bind_can_only_stay_where_it_is(tmp_path: Path) -> None:
     assert not host.remaps
     stays, moves = Bind(tmp_path, str(tmp_path)), Bind(tmp_path, "/data")
-    assert host.run(["true"], cwd=str(tmp_path), env={}, binds=[stays], limits=Limits(5)).ok
+    assert host.run(Command(["true"], cwd=str(tmp_path), binds=[stays], limits=Limits(5))).ok
     with pytest.raises(Unavailable, match="/data"):
-        host.run(["true"], cwd=str(tmp_path), env={}, binds=[moves], limits=Limits(5))
+        host.run(Command(["true"], cwd=str(tmp_path), binds=[moves], limits=Limits(5)))
 
 
 def test_nothing_of_the_environment_is_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_descriptors_and_input_get_through(tmp_path: Path) -> None:
     read, write = os.pipe()
     script = f"import os, sys; os.write({write}, sys.stdin.buffer.read())"
     ended = host.run(
-        [PYTHON, "-c", script], cwd=str(tmp_path), env={}, binds=(), limits=Limits(10), pass_fds=[write], input=b"x"
+        Command([PYTHON, "-c", script], cwd=str(tmp_path), limits=Limits(10), pass_fds=[write], input=b"x")
     )
     os.close(write)
     assert ended.ok and os.read(read, 10) == b"x"
@@ -59,5 +59,5 @@ def test_limits_hold(tmp_path: Path) -> None:
     assert ended.stdout.text.split() == [str(1 << 20), "0"]
     fork = "import os, time\nfor _ in range(3):\n    os.fork()\nheld = bytearray(40 << 20)\ntime.sleep(20)"
     limits = Limits(wall_s=20, memory_bytes=200 << 20)
-    ended = host.run([PYTHON, "-S", "-c", fork], cwd=str(tmp_path), env={}, binds=(), limits=limits)
+    ended = host.run(Command([PYTHON, "-S", "-c", fork], cwd=str(tmp_path), limits=limits))
     assert ended.breach == "memory"
