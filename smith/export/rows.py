@@ -69,11 +69,6 @@ class Row:
     def pass_to_pass(self) -> tuple[str, ...]:
         return self.tests(PASS_TO_PASS)
 
-    @property
-    def wants_speed(self) -> bool:
-        """Whether the stand-in for a speed is among the tests."""
-        return PERF_TARGET in self.tests(FAIL_TO_PASS)
-
     def _place(self, name: str) -> str:
         return f"{self.where or 'row'}: {self.instance_id or 'no instance_id'}: {name}"
 

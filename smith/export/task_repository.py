@@ -53,20 +53,6 @@ def write_task_repository(store: Store, folder: Path, exported: Sequence[Exporte
             _write_context(store, one.bundle, place)
 
 
-def read_task(place: Path) -> dict[str, Any]:
-    """The columns of a task, as :func:`write_task_repository` wrote them."""
-    columns: dict[str, Any] = {}
-    for line in (place / TASK).read_text("utf-8").splitlines():
-        key, _, value = line.partition(": ")
-        columns[key] = json.loads(value)
-    columns.pop("datasets")
-    for column, name in FILES.items():
-        path = place / name
-        columns[column] = path.read_bytes().decode("utf-8") if path.is_file() else ""
-    tests: dict[str, Any] = json.loads((place / TESTS).read_text("utf-8"))
-    return columns | tests
-
-
 def _write_task(place: Path, columns: dict[str, Any], dataset: str) -> None:
     tests = {key: columns.pop(key) for key in (FAIL_TO_PASS, PASS_TO_PASS)}
     for column, name in FILES.items():

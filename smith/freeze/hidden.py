@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from smith.git.objects import present
 from smith.git.repository import Repository
 from smith.git.trees import TreeEntry, list_tree, read_blobs, read_file, write_tree
+from smith.mine.syntax import parse
 from smith.records.candidate import HIDDEN_ROLES, Candidate, Role
 
 _ROOT_NAME = re.compile(r"(unit_?|op_)?tests?\Z|testing\Z", re.IGNORECASE)
@@ -172,12 +173,9 @@ def _modules(paths: Iterable[str]) -> set[bytes]:
 
 def _functions(source: bytes) -> dict[str, str]:
     """Test function (``Class::name`` for methods) to a dump of its syntax, positions left out."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return {}
+    module = parse(source)
     found: dict[str, str] = {}
-    for node in module.body:
+    for node in module.body if module is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
             found[node.name] = ast.dump(node)
         elif isinstance(node, ast.ClassDef):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from smith.mine.blobs import Blobs
 from smith.mine.imports import Modules
+from smith.mine.syntax import parse
 
 LARGEST = 2_000_000
 """Bytes of a file that is still parsed."""
@@ -56,16 +56,6 @@ class Found:
 
 FOREIGN = Found("", "?")
 """Of another library, or of a module that makes its names while it runs: nothing can be said."""
-
-
-def parse(text: str | bytes) -> ast.Module | None:
-    """The syntax tree of a file, None where this Python cannot parse it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def last_name(node: ast.expr) -> str:

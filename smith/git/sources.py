@@ -78,11 +78,6 @@ def has(data: Repository, tree: str) -> bool:
     return present(view, oids) == oids
 
 
-def release(data: Repository, tree: str) -> None:
-    """Drop the reference to ``tree``, where there is one; ``git gc`` removes the objects later."""
-    Repository(data.git_dir).git("update-ref", "-d", SOURCES + object_id(tree))
-
-
 def scratch(data: Repository, objects: Path, *, also: Sequence[Repository] = ()) -> Repository:
     """The same repository, writing its objects into ``objects`` and reading those of ``data`` and ``also`` too.
 

@@ -12,11 +12,12 @@ import builtins
 import keyword
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
+
+from smith.mine.syntax import parse
 
 # Patterns begin with a line end rather than with ``^``, which costs several times as much; texts get one in front.
 _IMPORT = re.compile(
@@ -85,14 +86,11 @@ def find_imports(text: str) -> tuple[Import, ...]:
 
 @lru_cache(maxsize=8192)
 def _statement(text: str) -> tuple[Import, ...]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(text.strip()).body
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse(text.strip())
+    if tree is None:
         return ()  # prose that begins like a statement
     found: list[Import] = []
-    for node in body[:1]:
+    for node in tree.body[:1]:
         if isinstance(node, ast.ImportFrom):
             found += [
                 Import(node.module or "", node.level, alias.name, alias.asname or alias.name) for alias in node.names

@@ -10,16 +10,14 @@ within a string) is parsed as a whole.
 from __future__ import annotations
 
 import ast
-import gc
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from smith.mine.source import NOTHING, Kernel, Source, main_language
+from smith.mine.syntax import parse
 
 # Comments and long strings are skipped; so is what a formatter may add: brackets, commas, quotes, continuations.
 _TOKEN = re.compile(
@@ -87,7 +85,7 @@ def same_code(before: str, after: str) -> bool:
         return False
     if _lines(before) == _lines(after):
         return True
-    old, new = _parse(textwrap.dedent(before)), _parse(textwrap.dedent(after))
+    old, new = parse(textwrap.dedent(before)), parse(textwrap.dedent(after))
     return old is not None and new is not None and _equal(old, new)
 
 
@@ -149,7 +147,7 @@ def _definitions(block: str, known: frozenset[str]) -> tuple[_Definition, ...] |
     plain = _plain_definition(block, known)
     if plain is not None:
         return (plain,)
-    tree = _parse(block)
+    tree = parse(block)
     if tree is None:
         return None
     lines = block.splitlines(keepends=True)
@@ -191,27 +189,6 @@ def _without_tail(block: str) -> str:
         if not last.lstrip().startswith("#"):
             return block
         block = rest
-
-
-def _parse(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings(), _no_collection():
-            warnings.simplefilter("ignore")  # invalid escapes in somebody else's strings
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A growing tree is many objects and no garbage; looking for some in between costs a quarter of mining."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _functions(body: list[ast.stmt], scope: str) -> Iterator[tuple[str, _Function]]:

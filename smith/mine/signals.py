@@ -158,14 +158,12 @@ def _pattern(terms: Iterable[tuple[int, str]]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(f'(?P<row{row}>{term})' for row, term in terms)})s?\d*(?!\S)")
 
 
-@lru_cache(maxsize=20_000)
-@cache
 def operator_classes() -> frozenset[str]:
     """Every class that the table knows."""
-    table = tomllib.loads((package_files("smith.mine") / "operators.toml").read_text("utf-8"))
-    return frozenset(operator for row in table["words"] for operator in row["tells"])
+    return frozenset(chain.from_iterable(_load().rows))
 
 
+@lru_cache(maxsize=20_000)
 def _told(name: str) -> Mapping[str, float]:
     """What the words of one name tell: each class with its largest weight."""
     table, found = _load(), dict[str, float]()

@@ -18,7 +18,7 @@ from smith.freeze.freeze import Frozen, Refused, freeze
 from smith.git.mirrors import Upstream, open_upstream
 from smith.git.patches import apply, changes
 from smith.git.repository import Repository
-from smith.git.sources import has, release
+from smith.git.sources import SOURCES, has
 from smith.git.trees import list_tree
 from smith.grade.trial import reference_tree
 from smith.mine import mine
@@ -135,7 +135,7 @@ def test_the_identity_is_what_git_says_once_committed(world: Store) -> None:
 def test_a_clone_without_the_sources_brings_them_back_by_tree_id(world: Store) -> None:
     bundle = world.load("smith-lab__minikernels-15")
     for tree in (bundle.spec.source.tree, bundle.selection.tree):
-        release(world.data, tree)
+        world.data.git("update-ref", "-d", SOURCES + tree)
     assert not has(world.data, bundle.selection.tree)
     world.require_sources(bundle)
     assert has(world.data, bundle.spec.source.tree)

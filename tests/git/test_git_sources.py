@@ -17,7 +17,7 @@ from git_worlds import FILE, LINK, World, commit_all, git, plant
 from smith.errors import BadInput, Unavailable
 from smith.git.patches import apply, diff
 from smith.git.repository import EMPTY_TREE, Repository
-from smith.git.sources import SOURCES, Kept, has, keep, release, scratch
+from smith.git.sources import SOURCES, Kept, has, keep, scratch
 from smith.git.trees import TreeEntry, list_tree, materialise, read_file, snapshot, write_blob, write_tree
 
 NOWHERE = "1" * 40
@@ -110,14 +110,6 @@ def test_has_sees_what_is_incomplete(repo: Repository, source: Repository) -> No
     for oid in {e.oid for e in list_tree(repo, tree, trees=True)}:
         (repo.git_dir / "objects" / oid[:2] / oid[2:]).unlink()
     assert not has(repo, tree)
-
-
-def test_release(repo: Repository, source: Repository) -> None:
-    tree = source.resolve("HEAD", "tree")
-    keep(repo, source, tree)
-    release(repo, tree)
-    release(repo, tree)
-    assert not has(repo, tree) and repo.refs(SOURCES) == {}
 
 
 def test_a_partial_source(repo: Repository, source: Repository) -> None:
