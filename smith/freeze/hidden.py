@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from smith.git.objects import present
 from smith.git.repository import Repository
 from smith.git.trees import TreeEntry, list_tree, read_blobs, read_file, write_tree
-from smith.mine.syntax import parse
 from smith.records.candidate import HIDDEN_ROLES, Candidate, Role
+from smith.syntax import parse
 
 _ROOT_NAME = re.compile(r"(unit_?|op_)?tests?\Z|testing\Z", re.IGNORECASE)
 

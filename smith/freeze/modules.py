@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from smith.mine.blobs import Blobs
 from smith.mine.imports import Modules
-from smith.mine.syntax import parse
+from smith.syntax import parse
 
 LARGEST = 2_000_000
 """Bytes of a file that is still parsed."""

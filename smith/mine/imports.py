@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from smith.mine.syntax import parse
+from smith.syntax import parse
 
 # Patterns begin with a line end rather than with ``^``, which costs several times as much; texts get one in front.
 _IMPORT = re.compile(

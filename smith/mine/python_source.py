@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from smith.mine.source import NOTHING, Kernel, Source, main_language
-from smith.mine.syntax import parse
+from smith.syntax import parse
 
 # Comments and long strings are skipped; so is what a formatter may add: brackets, commas, quotes, continuations.
 _TOKEN = re.compile(

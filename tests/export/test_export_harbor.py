@@ -481,9 +481,10 @@ def test_another_user_gets_what_it_is_lent_and_nothing_else() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_limits_of_the_container_are_kept_and_not_raised() -> None:
     code = (
-        "import resource; from smith.export.harbor_user import OtherUser; from smith.sandbox.base import Limits; "
-        "argv = ['sh', '-c', 'ulimit -n']; "
-        "run = lambda: OtherUser().run(argv, cwd='/', limits=Limits(wall_s=20)); "
+        "import resource; from smith.export.harbor_user import OtherUser; "
+        "from smith.sandbox.base import Command, Limits; "
+        "command = Command(['sh', '-c', 'ulimit -n'], '/', Limits(wall_s=20)); "
+        "run = lambda: OtherUser().run(command); "
         "before = run().stdout.text.strip(); "
         "resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000)); print(before, run().stdout.text.strip())"
     )
