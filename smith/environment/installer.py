@@ -10,16 +10,22 @@ ordinary settings (``PIP_FIND_LINKS``, ``PIP_NO_INDEX``, a configuration file, .
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 from smith import process
 from smith.environment.base import Base, clean_environment
+from smith.environment.requirements import canonical
 from smith.errors import Unavailable
 
 TIMEOUT_S = 3600.0
+DATED = (26, 0)
+"""The first pip that can leave out what was published later."""
+_SETTING = re.compile(r"^(?:global|install|:env:)\.(?P<name>[\w.-]+)='(?P<value>[^']*)'$", re.MULTILINE)
 _OFFLINE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ProxyError", "Network is unreachable")
 # Would send packages elsewhere than into the layer.
 _DIVERTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV")
@@ -33,15 +39,18 @@ class EnvironmentFailed(Unavailable):
         self.output = output
 
 
-def available(base: Base) -> tuple[bool, str]:
-    """Whether layers can be built on ``base``, and with what or why not. Nothing is asked of the network."""
+def available(base: Base, least: tuple[int, int] = (22, 3)) -> tuple[bool, str]:
+    """Whether layers can be built on ``base`` with that pip at least, and with what or why not.
+
+    Nothing is asked of the network.
+    """
     done = process.run([base.executable, "-m", "pip", "--version"], env=clean_environment(), timeout_s=60)
     words = " ".join((done.stdout.text if done.ok else done.stderr.text).split()[:2])
     version = re.search(r"^pip (\d+)\.(\d+)", words)
     if not done.ok or version is None:
         return False, "pip is not installed in the Python that smith runs in"
-    if (int(version[1]), int(version[2])) < (22, 3):
-        return False, f"{words} is too old, 22.3 is needed"
+    if (int(version[1]), int(version[2])) < least:
+        return False, f"{words} is too old, {least[0]}.{least[1]} is needed"
     return True, words
 
 
@@ -49,18 +58,68 @@ def install(
     base: Base, python: Path, packages: Sequence[str], pins: Mapping[str, str], constraints: Path, log: Path | None
 ) -> None:
     """Install ``packages`` for ``python``, holding ``pins`` where they are. Raises :class:`EnvironmentFailed`."""
+    _pip(base, python, packages, pins, constraints, log, (), {})
+
+
+def resolve_as_of(
+    base: Base,
+    python: Path,
+    packages: Sequence[str],
+    pins: Mapping[str, str],
+    as_of: date,
+    constraints: Path,
+    log: Path | None,
+) -> tuple[str, ...]:
+    """What installing ``packages`` for ``python`` would have brought before the day ``as_of``, as ``name==version``.
+
+    Only releases count whose index says when they were published. Raises :class:`EnvironmentFailed`.
+    """
+    able, words = available(base, DATED)
+    if not able:
+        raise EnvironmentFailed(f"versions of a day cannot be told: {words}", hint="pip install --upgrade pip")
+    settings = _dated_settings(base)
+    report = constraints.with_name("report.json")
+    more = ("--dry-run", "--report", str(report), "--uploaded-prior-to", f"{as_of.isoformat()}T00:00:00Z")
+    _pip(base, python, packages, pins, constraints, log, more, settings)
+    listed = json.loads(report.read_bytes())["install"]
+    return tuple(sorted(f"{canonical(one['metadata']['name'])}=={one['metadata']['version']}" for one in listed))
+
+
+def _dated_settings(base: Base) -> dict[str, str]:
+    """pip's settings as variables, without the places of files whose age nothing tells, and no configuration file."""
+    done = process.run([base.executable, "-m", "pip", "config", "list"], env=clean_environment(), timeout_s=60)
+    found = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    for match in _SETTING.finditer(done.stdout.text):
+        name, value = match["name"], match["value"]
+        if name in ("extra-index-url", "index-url"):
+            value = " ".join(url for url in value.replace("\\n", " ").split() if not url.startswith("file:"))
+        if name != "find-links" and value:
+            found["PIP_" + name.upper().replace("-", "_")] = value
+    return found
+
+
+def _pip(
+    base: Base,
+    python: Path,
+    packages: Sequence[str],
+    pins: Mapping[str, str],
+    constraints: Path,
+    log: Path | None,
+    more: Sequence[str],
+    settings: Mapping[str, str],
+) -> None:
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
     argv: list[str | os.PathLike[str]] = [base.executable, "-m", "pip", "--python", python, "--no-input"]
     argv += ["--disable-pip-version-check", "install", "--no-user", "--progress-bar", "off"]
-    argv += ["--no-warn-script-location", "--constraint", constraints, "--"]
+    argv += ["--no-warn-script-location", "--constraint", constraints, *more, "--"]
     env = {name: value for name, value in clean_environment().items() if name not in _DIVERTING}
-    env = {"PIP_ONLY_BINARY": ":all:", "PIP_RETRIES": "2", **env}
+    env = {"PIP_ONLY_BINARY": ":all:", "PIP_RETRIES": "2", **env, **settings}
     done = process.run([*argv, *packages], env=env, timeout_s=TIMEOUT_S)
     output = f"{done.stdout.text}\n{done.stderr.text}"
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as file:
-            file.write(f"$ pip install {' '.join(packages)}\n{output}\n{done.ending}\n")
+            file.write(f"$ pip install {' '.join([*more, *packages])}\n{output}\n{done.ending}\n")
     if not done.ok:
         able, words = available(base)
         if not able:

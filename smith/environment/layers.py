@@ -14,19 +14,20 @@ and finds its environment from where it lies; scripts of packages are pointed to
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import os
-import sysconfig
-import venv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+
 from smith import process
 from smith.environment.base import TORCH, TRITON, Base, clean_environment, own_base
+from smith.environment.dated import resolve
+from smith.environment.empty import empty_layer
 from smith.environment.installer import EnvironmentFailed, install
-from smith.environment.requirements import canonical, requirement_name
+from smith.environment.requirements import canonical
 from smith.errors import RecordError
 from smith.paths import locked, recover, remove_tree, replacing
 from smith.records.base import Document
@@ -36,7 +37,6 @@ from smith.records.recipe import EnvironmentChoice
 LAYOUT = 1
 """Part of a layer's digest: raised when layers are made in another way."""
 MARKER = "smith-layer.json"
-BELOW = "_smith_below.pth"
 REPORTED = (*TORCH, *TRITON, "numpy", "pytest")
 """Distributions below a layer that its digest and its description cover."""
 
@@ -88,6 +88,10 @@ def build(
     :class:`EnvironmentFailed` when a package cannot be installed.
     """
     base = own_base()
+    _check_python(choice, base)
+    if choice.as_of is not None and choice.packages:
+        # Choices of many days come to the same versions, and so to one layer.
+        choice = choice.model_copy(update={"packages": resolve(choice, base, root, log, progress), "as_of": None})
     if not choice.packages:
         return _environment(choice.name, base, base.executable, None, base.python, base.pins(REPORTED))
     key = layer_key(choice, base)
@@ -104,6 +108,14 @@ def build(
             with replacing(layer) as fresh:
                 marker = _make(choice, base, fresh, layer, log)
     return _environment(choice.name, base, layer / "bin" / "python", layer, marker.python, marker.packages)
+
+
+def _check_python(choice: EnvironmentChoice, base: Base) -> None:
+    if choice.python is not None and not SpecifierSet(choice.python).contains(base.python, prereleases=True):
+        raise EnvironmentFailed(
+            f"environment {choice.name}: it needs Python {choice.python}, and this is {base.python}",
+            hint="run smith with another Python",
+        )
 
 
 def layer_key(choice: EnvironmentChoice, base: Base) -> str:
@@ -137,27 +149,17 @@ def _finished(layer: Path, base: Base) -> _Marker | None:
 
 def _make(choice: EnvironmentChoice, base: Base, fresh: Path, place: Path, log: Path | None) -> _Marker:
     """Fill the empty folder ``fresh``, which is going to lie at ``place``."""
-    asked = {requirement_name(package) for package in choice.packages}
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(fresh)
-    python = fresh / "bin" / "python"
-    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(fresh), "platbase": str(fresh)}))
-    (site / BELOW).write_bytes(b"".join(os.fsencode(path) + b"\n" for path in base.paths))
-    pins = base.pins((*TORCH, *TRITON))
-    for name in asked.intersection(TRITON):
-        pins.pop(name, None)
-    pins.setdefault("torch", "0")  # where there is none, none is to be had
-    stand_ins = _stand_ins(base, site, triton_asked=bool(asked.intersection(TRITON)))
+    layer = empty_layer(fresh, base, choice.packages)
     try:
-        install(base, python, choice.packages, pins, fresh / "constraints.txt", log)
+        install(base, layer.python, choice.packages, layer.pins, fresh / "constraints.txt", log)
     except EnvironmentFailed as error:
         raise EnvironmentFailed(
             f"environment {choice.name}: {error.message}", hint=error.hint, output=error.output
         ) from error
-    for folder in stand_ins:
-        remove_tree(folder)
+    layer.take_stand_ins_away()
     _repoint_scripts(fresh, place)
-    own, versions = _ask(python, site)
-    if replaced := own.intersection(pins):
+    own, versions = _ask(layer.python, layer.site)
+    if replaced := own.intersection(layer.pins):
         raise EnvironmentFailed(f"environment {choice.name}: it would replace {', '.join(sorted(replaced))}")
     marker = _Marker(
         python=base.python,
@@ -167,46 +169,6 @@ def _make(choice: EnvironmentChoice, base: Base, fresh: Path, place: Path, log: 
     )
     marker.save(fresh / MARKER)
     return marker
-
-
-def _stand_ins(base: Base, site: Path, *, triton_asked: bool) -> list[Path]:
-    """Metadata shown to pip while it resolves, and removed afterwards.
-
-    Without it pip would install ``triton`` over the one that a ROCm torch brings under another name, and would
-    refuse a Triton of another era because some builds of torch demand exactly their own.
-    """
-    made = []
-    if not triton_asked and "triton" not in base.versions:
-        for name in TRITON:
-            if name in base.versions:
-                made.append(_stand_in(site, "triton", base.versions[name], ()))
-                break
-    if triton_asked and "torch" in base.versions:
-        requires = _requirements("torch", base)
-        kept = [line for line in requires if requirement_name(line) not in TRITON]
-        if len(kept) != len(requires):
-            made.append(_stand_in(site, "torch", base.versions["torch"], kept))
-    return made
-
-
-def _requirements(name: str, base: Base) -> list[str]:
-    found = next(iter(importlib.metadata.distributions(name=name, path=[str(path) for path in base.paths])), None)
-    return list(found.requires or ()) if found is not None else []
-
-
-def _stand_in(site: Path, name: str, version: str, requires: Iterable[str]) -> Path:
-    folder = site / f"{name}-{version}.dist-info"
-    folder.mkdir()
-    lines = [
-        "Metadata-Version: 2.1",
-        f"Name: {name}",
-        f"Version: {version}",
-        *(f"Requires-Dist: {r}" for r in requires),
-    ]
-    (folder / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "INSTALLER").write_text("smith\n")
-    (folder / "RECORD").write_text("")
-    return folder
 
 
 def _repoint_scripts(fresh: Path, place: Path) -> None:

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import tomlkit
-
-from smith import sample, temporary
-from smith.environment.recipes import find_recipe, load_recipe
+from smith import temporary
+from smith.environment.detect import Detected
 from smith.errors import PatchError, RecordError
 from smith.freeze import bundle as layout_of
 from smith.freeze.bundle import Store
@@ -26,6 +24,7 @@ from smith.freeze.hidden import (
 )
 from smith.freeze.instruction import render
 from smith.freeze.leakage import check_no_history, instruction_leaks
+from smith.freeze.recipe import complete, recipe_for, recipe_text
 from smith.freeze.study import Trees, study
 from smith.git.mirrors import Upstream
 from smith.git.patches import apply, diff
@@ -97,8 +96,8 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     repo = scratch(store.data, store.layout.objects, also=(upstream.repository,))
     base = repo.resolve(candidate.base, "tree")
     merged = repo.resolve(candidate.merged, "tree")
-    paths = [e.path.decode("utf-8", "surrogateescape") for e in list_tree(repo, base)]
-    recipe, recipe_file = recipe_for(candidate, store, paths)
+    chosen = recipe_for(repo, candidate, store, base)
+    recipe, recipe_file = chosen.recipe, chosen.file
 
     hidden = collect_hidden(repo, candidate, merged, base, test_roots(candidate, recipe.test_roots))
     reference_paths = _reference_paths(candidate, hidden)
@@ -121,6 +120,10 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         return Refused(
             candidate.pr, Reason(code="no_tests", detail="no test file was changed and none imports the code")
         )
+    detected = None
+    if recipe_file is None:
+        detected = complete(repo, candidate, recipe, merged, [*files, *guards], hidden.roots)
+        recipe = detected.recipe
     keep(store.data, repo, hidden.tree)
     for tree in (kept.tree, hidden.tree):
         check_no_history(store.data, tree)
@@ -182,7 +185,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     ):
         recover(destination)
         made = aside / spec.id
-        _write(made, spec, selection, recipe, recipe_file, reference, told.text, overlay, workloads)
+        _write(made, spec, selection, recipe, recipe_file, detected, reference, told.text, overlay, workloads)
         tree = tree_of_folder(store.scratch, made)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
         if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
@@ -195,18 +198,6 @@ def _leaked(pr: int, leaks: Sequence[Leak]) -> Refused:
     """The refusal of a task whose answer lies about."""
     first = next(leak for leak in leaks if leak.action == "refused")
     return Refused(pr, Reason(code="answer_in_sight", detail=str(first)), tuple(leaks))
-
-
-def recipe_for(candidate: Candidate, store: Store, paths: list[str]) -> tuple[Recipe, Path | None]:
-    """The data repository's recipe for this upstream, else the one that comes with the sample, else a guess.
-
-    Raises :class:`smith.errors.RecordError` for a recipe that cannot be used.
-    """
-    recipe, file = find_recipe(candidate.repo, [store.layout.recipes], paths)
-    if file is None and candidate.url == sample.URL:
-        file = sample.recipe_path()
-        recipe = load_recipe(file, candidate.repo)
-    return recipe, file
 
 
 def _reference_paths(candidate: Candidate, hidden: HiddenTests) -> list[str]:
@@ -281,6 +272,7 @@ def _write(
     selection: Selection,
     recipe: Recipe,
     recipe_file: Path | None,
+    detected: Detected | None,
     reference: bytes,
     instruction: str,
     overlay: bytes,
@@ -308,9 +300,7 @@ def _write(
     if recipe.prelude is not None and recipe_file is not None:
         placed["environment/prelude.py"] = (recipe_file.parent / recipe.prelude).read_bytes()
         recipe = recipe.model_copy(update={"prelude": "prelude.py"})
-    placed[str(layout_of.RECIPE)] = tomlkit.dumps(
-        recipe.model_copy(update={"workloads": ()}).model_dump(mode="json", exclude_none=True)
-    ).encode()
+    placed[str(layout_of.RECIPE)] = recipe_text(recipe.model_copy(update={"workloads": ()}), detected).encode()
     placed["tests/overlay.patch"] = overlay
     placed |= {f"tests/workloads/{name}": data for name, data in workloads.items()}
     for name, data in placed.items():

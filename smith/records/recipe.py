@@ -17,6 +17,10 @@ class EnvironmentChoice(Record):
     """Merge date from which on it no longer fits (exclusive)."""
     packages: tuple[str, ...] = ()
     """Requirement specifiers, installed without ever replacing torch."""
+    as_of: date | None = None
+    """Only releases published before this day are taken, of these packages and of what they need in turn."""
+    python: str | None = None
+    """A version specifier that the Python below must fulfil, such as ``>=3.10``."""
 
     def fits(self, day: date) -> bool:
         """Whether a pull request merged on ``day`` is of this environment's era."""
@@ -52,6 +56,8 @@ class Recipe(Document):
     test_roots: tuple[str, ...] = ()
     """Folders that hold tests and their support; found by name where empty."""
     pytest_args: tuple[str, ...] = ()
+    system_packages: tuple[str, ...] | None = None
+    """Debian packages for the container; a layered environment has what the machine has."""
     workloads: tuple[Workload, ...] = ()
     environments: tuple[EnvironmentChoice, ...] = (EnvironmentChoice(name="default"),)
 
