@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": ("smith.cli.doctor", "Say what this machine can prove, and what is missing."),
     "demo": ("smith.cli.demo", "Walk the whole way on the bundled sample upstream."),
     "mine": ("smith.cli.mine", "Find the merged kernel pull requests of a repository."),
+    "recipe": ("smith.cli.recipe", "Detect how an upstream is built and tested."),
     "freeze": ("smith.cli.freeze", "Freeze pull requests into task bundles."),
     "validate": ("smith.cli.validate", "Run baseline and reference solutions; write receipts."),
     "task": ("smith.cli.task", "Show, verify or open a task bundle."),

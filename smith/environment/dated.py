@@ -43,7 +43,7 @@ def resolve(
         if progress is not None:
             progress(f"looking up versions of {choice.as_of.isoformat()}")
         with temporary.folder("resolve") as aside:
-            layer = empty_layer(aside / "layer", base, choice.packages)
+            layer = empty_layer(aside / "layer", base, choice.packages, hide_triton=True)
             try:
                 found = resolve_as_of(
                     base, layer.python, choice.packages, layer.pins, choice.as_of, aside / "constraints.txt", log

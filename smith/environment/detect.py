@@ -105,6 +105,8 @@ def detect(source: SourceFiles, recipe: Recipe, imported: Imported, merged_on: d
     declared, automation = read_declarations(source), read_automation(source)
     evidence: list[Evidence] = []
     needed, unknown = _needed(declared, automation, imported)
+    # A module of the tree that its own code puts on the path.
+    unknown = {name: at for name, at in unknown.items() if not source.has_file(f"{name}.py")}
     wanted = _packages(needed, declared, automation, evidence)
     env, why = _variables(automation, needed)
     evidence += why

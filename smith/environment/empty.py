@@ -32,8 +32,11 @@ class EmptyLayer:
             remove_tree(folder)
 
 
-def empty_layer(folder: Path, base: Base, packages: Iterable[str]) -> EmptyLayer:
-    """Make a virtual environment in ``folder`` into which ``packages`` are going to be installed."""
+def empty_layer(folder: Path, base: Base, packages: Iterable[str], *, hide_triton: bool = False) -> EmptyLayer:
+    """Make a virtual environment in ``folder`` into which ``packages`` are going to be installed.
+
+    ``hide_triton``: show pip an old Triton where one is asked for, so that the present one never fulfils the request.
+    """
     asked = {requirement_name(package) for package in packages}
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
@@ -43,6 +46,8 @@ def empty_layer(folder: Path, base: Base, packages: Iterable[str]) -> EmptyLayer
         pins.pop(name, None)
     pins.setdefault("torch", "0")  # where there is none, none is to be had
     stand_ins = _stand_ins(base, site, triton_asked=bool(asked.intersection(TRITON)))
+    if hide_triton:
+        stand_ins += [_stand_in(site, name, "0", ()) for name in sorted(asked.intersection(TRITON, base.versions))]
     return EmptyLayer(folder / "bin" / "python", site, pins, stand_ins)
 
 

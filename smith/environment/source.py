@@ -26,6 +26,10 @@ class SourceFiles:
         """Whether any file lies below ``folder``."""
         return any(path.startswith(f"{folder}/") for path in self.paths)
 
+    def has_file(self, name: str) -> bool:
+        """Whether a file of this name lies anywhere."""
+        return any(path == name or path.endswith(f"/{name}") for path in self.paths)
+
     def text(self, path: str) -> str:
         """The beginning of a file's text; empty where the tree has no such file."""
         return self.read(path)[:LARGEST] if path in self.known else ""

@@ -12,7 +12,7 @@ from smith.environment.detect import Detected
 from smith.errors import PatchError, RecordError
 from smith.freeze import bundle as layout_of
 from smith.freeze.bundle import Store
-from smith.freeze.environment import dockerfile
+from smith.freeze.environment import dockerfile, rocm_compose
 from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import (
     HiddenTests,
@@ -297,6 +297,8 @@ def _write(
         str(layout_of.SELECTION): selection.dumps(),
         "environment/Dockerfile": dockerfile(spec, recipe).encode(),
     }
+    if "rocm" in spec.devices:
+        placed["environment/compose.rocm.yaml"] = rocm_compose().encode()
     if recipe.prelude is not None and recipe_file is not None:
         placed["environment/prelude.py"] = (recipe_file.parent / recipe.prelude).read_bytes()
         recipe = recipe.model_copy(update={"prelude": "prelude.py"})

@@ -14,6 +14,7 @@ from smith.environment.detect import Detected, detect, layout
 from smith.environment.recipes import find_recipe, load_recipe
 from smith.environment.source import SourceFiles
 from smith.freeze.bundle import Store
+from smith.freeze.hidden import collect_hidden, guard_files, test_file_list, test_roots
 from smith.freeze.imported import imported_modules
 from smith.freeze.modules import LARGEST, World
 from smith.git.objects import list_tree, shown
@@ -58,6 +59,17 @@ def complete(
         )
         day = date.fromisoformat(candidate.merged_at[:10])
         return detect(SourceFiles(list(files), world.text), recipe, imported, day)
+
+
+def detect_recipe(repo: Repository, candidate: Candidate) -> Detected:
+    """What would be detected for ``candidate`` if nobody had written a recipe. ``repo`` sees upstream's objects."""
+    base, merged = repo.resolve(candidate.base, "tree"), repo.resolve(candidate.merged, "tree")
+    files = tree_files(repo, base)
+    with Blobs(repo, largest=LARGEST) as blobs:
+        recipe = layout(SourceFiles(list(files), World(blobs, files).text), candidate.repo)
+    hidden = collect_hidden(repo, candidate, merged, base, test_roots(candidate, recipe.test_roots))
+    tests = [*test_file_list(candidate, tree_files(repo, merged)), *guard_files(repo, merged, candidate, hidden)]
+    return complete(repo, candidate, recipe, merged, tests, hidden.roots)
 
 
 def tree_files(repo: Repository, tree: str) -> Mapping[str, str]:
