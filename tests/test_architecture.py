@@ -17,7 +17,7 @@ PACKAGE = Path(smith.__file__).parent
 
 # Lower rooms never import higher ones. Rooms on one line may import each other.
 ORDER = [
-    {"errors"},
+    {"errors", "syntax"},
     {"process", "paths", "parallel", "temporary"},
     {"records", "database", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside"},
