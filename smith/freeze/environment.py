@@ -65,7 +65,7 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
 
 
-_COMPOSE = """# For machines with AMD GPUs; it does not start without one. ROCM_IMAGE is an image that brings torch for ROCm.
+_COMPOSE = """# For machines with AMD GPUs. ROCM_IMAGE is an image that brings its torch for ROCm.
 services:
   main:
     build:
