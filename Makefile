@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real lint bench bench-mining clean
+.PHONY: help setup demo test test-all test-real lint bench bench-freezing bench-mining clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -77,6 +77,10 @@ lint: $(STAMP) ## ruff and mypy
 
 bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the list YARDSTICK; without CLONE: growth
 	@$(BIN)/python benchmarks/mining.py $(CLONE) $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/name, COUNT=20): time and size
+	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }
+	@$(BIN)/python benchmarks/freezing.py $(CLONE) $(if $(NAME),--name $(NAME)) $(if $(COUNT),--count $(COUNT))
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

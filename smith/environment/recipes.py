@@ -81,25 +81,25 @@ def companions(recipe: Recipe, path: Path) -> Companions:
 
 def guess(names: Collection[str], repo: str = "") -> Recipe:
     """A recipe from the file names of a source tree (POSIX paths relative to its root)."""
-    paths = [PurePosixPath(name) for name in names]
-    own = [path for path in paths if not VENDORED.intersection(path.parts)]
-    layouts = [root for root in PACKAGE_ROOTS if any(_is_package_file(path, root) for path in own)]
+    # Strings, not path objects: a tree has ten thousand files and more.
+    own = [parts for parts in (name.split("/") for name in names) if VENDORED.isdisjoint(parts)]
+    layouts = [root for root in PACKAGE_ROOTS if any(_is_package_file(parts, root) for parts in own)]
     return Recipe(repo=repo, python_path=(*layouts, "."), test_roots=tuple(sorted(_test_roots(own))))
 
 
-def _is_package_file(path: PurePosixPath, root: str) -> bool:
+def _is_package_file(parts: Sequence[str], root: str) -> bool:
     # src/foo/bar.py: a package below src. src/foo.cpp or src/setup.py says nothing, and src/tests is none.
-    return len(path.parts) >= 3 and path.parts[0] == root and path.suffix == ".py" and path.parts[1] not in TEST_FOLDERS
+    return len(parts) >= 3 and parts[0] == root and parts[-1].endswith(".py") and parts[1] not in TEST_FOLDERS
 
 
-def _test_roots(paths: Iterable[PurePosixPath]) -> set[str]:
+def _test_roots(files: Iterable[Sequence[str]]) -> set[str]:
     """The outermost folders with a test folder's name that hold at least one test file."""
     found = set()
-    for path in paths:
-        if _TEST_FILE.fullmatch(path.name):
-            depth = next((i for i, part in enumerate(path.parts[:-1]) if part in TEST_FOLDERS), None)
+    for parts in files:
+        if _TEST_FILE.fullmatch(parts[-1]):
+            depth = next((i for i, part in enumerate(parts[:-1]) if part in TEST_FOLDERS), None)
             if depth is not None:
-                found.add("/".join(path.parts[: depth + 1]))
+                found.add("/".join(parts[: depth + 1]))
     return found
 
 

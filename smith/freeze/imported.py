@@ -40,9 +40,12 @@ class _Path:
     def __init__(self, files: Collection[str], roots: Iterable[str]) -> None:
         self._files = files
         self._roots = [f"{root}/" if root != "." else "" for root in dict.fromkeys(roots)]
-        self._folders = {
-            str(folder) for path in files if path.endswith(".py") for folder in PurePosixPath(path).parents
-        }
+        self._folders: set[str] = set()
+        for path in files:
+            folder = path.rpartition("/")[0] if path.endswith(".py") else ""
+            while folder and folder not in self._folders:
+                self._folders.add(folder)
+                folder = folder.rpartition("/")[0]
 
     def files(self, one: _Statement, at: str) -> list[str]:
         """The files that a statement of the file ``at`` runs: packages on the way, the module, submodules it names."""

@@ -11,6 +11,7 @@ source is a commit without parents, with a message and a date that are the same 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -75,7 +76,7 @@ class SourceScan:
         self._asked = {word: word.encode() for word in asked}
         paths: dict[str, list[str]] = {}
         for path, oid in files.items():
-            suffix = PurePosixPath(path).suffix.lower()
+            suffix = posixpath.splitext(path)[1].lower()
             if suffix in _ARCHIVES:
                 self.archives.append(path)
             elif suffix not in _BINARIES:
@@ -92,7 +93,7 @@ class SourceScan:
         wanted = self.addition.distinct
         if not wanted or all(path in self.addition.before for path in paths):
             return
-        wrapped = PurePosixPath(paths[0]).suffix.lower() in (*_PATCHES, ".ipynb")
+        wrapped = posixpath.splitext(paths[0])[1].lower() in (*_PATCHES, ".ipynb")
         if not wrapped and self._raw.isdisjoint(map(bytes.strip, data.splitlines())):
             return  # nearly every file; a line that is spaced otherwise inside is no copy
         lines = data.decode("utf-8", "replace").splitlines()
@@ -141,7 +142,7 @@ class SourceScan:
 
 def kind_of(path: str) -> LeakKind:
     """What kind of file a path names."""
-    suffix = PurePosixPath(path).suffix.lower()
+    suffix = posixpath.splitext(path)[1].lower()
     if _BUILT.search(path):
         return LeakKind.BUILD_OUTPUT
     if suffix == ".ipynb":

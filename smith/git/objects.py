@@ -13,9 +13,8 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from smith import process, temporary
 from smith.errors import BadInput, CommandFailed
@@ -35,8 +34,7 @@ _BLANK_CONFIG = """[core]
 """
 
 
-@dataclass(frozen=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """One entry of a tree: ``kind`` is ``blob``, ``commit`` (a submodule) or ``tree``; ``path`` is whole, as bytes."""
 
     mode: str

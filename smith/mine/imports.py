@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePosixPath
 
 from smith.syntax import parse
 
@@ -280,5 +279,5 @@ class Modules:
 
 def last_name(path: str) -> str:
     """The last part of a Python file's dotted name."""
-    whole = PurePosixPath(path)
-    return whole.parent.name if whole.name == "__init__.py" else whole.name.removesuffix(".py")
+    folder, _, name = path.rpartition("/")
+    return folder.rpartition("/")[2] if name == "__init__.py" else name.removesuffix(".py")

@@ -14,9 +14,9 @@ from wheel_shelf import Shelf, ask
 
 from smith.environment.installer import EnvironmentFailed
 from smith.environment.layers import build
-from smith.grade.environments import exact_packages
-from smith.records.receipt import UsedEnvironment
-from smith.records.recipe import EnvironmentChoice
+from smith.grade.environments import Environments, exact_packages
+from smith.records.receipt import Receipt, UsedEnvironment, Verdict
+from smith.records.recipe import EnvironmentChoice, Recipe
 
 
 class Index:
@@ -143,3 +143,22 @@ def test_a_receipts_packages_are_told_from_what_lay_below() -> None:
     with_triton = EnvironmentChoice(name="era", packages=("triton>=3.3", "einops"))
     assert exact_packages(with_triton, used) == ("einops==0.8.1", "triton==3.4.0")
     assert exact_packages(EnvironmentChoice(name="era", packages=("einops",)), used) == ("einops==0.8.1",)
+
+
+def test_grading_installs_what_the_receipt_lists_and_says_what_it_could_not(tmp_path: Path, shelf: Shelf) -> None:
+    recipe = Recipe(repo="owner/name", environments=(EnvironmentChoice(name="now", packages=("kernelkit",)),))
+    old = shelf.add("kernelkit", "1.0")
+    then = Environments(tmp_path / "there", tmp_path / "logs").build(recipe.environments[0])
+    receipt = Receipt(
+        task="owner__name-1",
+        tree="0" * 40,
+        device="cpu",
+        verdict=Verdict.VALID,
+        environment=then.describe(),
+    )
+    shelf.add("kernelkit", "2.0")
+    elsewhere = Environments(tmp_path / "here", tmp_path / "logs").for_receipt(recipe, receipt)
+    assert elsewhere.used.packages["kernelkit"] == "1.0" and elsewhere.used.digest == then.used.digest
+    old.unlink()
+    late = Environments(tmp_path / "late", tmp_path / "logs").for_receipt(recipe, receipt)
+    assert late.used.packages["kernelkit"] == "2.0" and late.used.digest != then.used.digest
