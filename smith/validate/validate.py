@@ -29,6 +29,10 @@ ALONE_LIMIT = 3
 SUSPECTS = 4
 """How many ids that fail on the reference are run again, to tell unstable from wrong."""
 
+_OF_VERSIONS = frozenset(
+    {ReasonCode.NO_FAIL_TO_PASS, ReasonCode.INVERTED, ReasonCode.NOT_INTERPRETABLE, ReasonCode.HOST_CODE_ONLY}
+)
+"""Reasons that other versions of libraries can bring about: a task is refused for one only when all were tried."""
 _FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
 """Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
 shows none."""
@@ -64,6 +68,10 @@ class Findings:
         if code is not None:
             self.reasons = [Reason(code=code.value, detail=detail)]
         return self
+
+    def because(self, codes: Collection[ReasonCode]) -> bool:
+        """Whether any of the reasons is one of ``codes``."""
+        return any(reason.code in codes for reason in self.reasons)
 
 
 class Validation:
@@ -116,9 +124,14 @@ class Validation:
         )
 
     def _findings(self) -> Findings:
-        """Try the environments in turn until one lets the reference pass something."""
+        """Try the environments in turn until one shows what the pull request did.
+
+        Where none does, the first in which the reference passed anything is told of.
+        """
         merged_on = date.fromisoformat(self.bundle.spec.source.merged_at[:10])
         tried: list[str] = []
+        seen: dict[str, str] = {}
+        best: Findings | None = None
         last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, "the recipe names no environment")
         for choice in self.bundle.recipe.candidates(merged_on):
             self.step(f"environment {choice.name}")
@@ -128,15 +141,27 @@ class Validation:
                 last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, str(error))
                 tried.append(f"{choice.name}: {error}")
                 continue
+            digest = environment.describe().digest
+            if digest in seen:
+                tried.append(f"{choice.name}: has the versions of {seen[digest]}")
+                continue
+            seen[digest] = choice.name
             try:
                 found = self._in_environment(environment)
             except _BuildFailed as error:
                 found = Findings(environment=environment).end(Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error))
-            found.tried = tried
-            if found.pass_to_pass or found.fail_to_pass or found.verdict is Verdict.VALID:
+            found.tried = list(tried)
+            passes = bool(found.pass_to_pass or found.fail_to_pass)
+            if found.verdict is Verdict.VALID or (passes and not found.because(_OF_VERSIONS)):
                 return found
+            if passes and best is None:
+                best = found
             last = found
-            tried = [*tried, f"{choice.name}: {'; '.join(map(str, found.reasons))}"]
+            tried.append(f"{choice.name}: {'; '.join(map(str, found.reasons))}")
+        if best is not None:
+            name = best.environment.describe().name if best.environment else ""
+            best.tried = [one for one in tried if not one.startswith(f"{name}: ")]
+            return best
         return last
 
     def _in_environment(self, environment: TestEnvironment) -> Findings:
