@@ -20,6 +20,8 @@ from smith.records.base import Document
 from smith.records.recipe import EnvironmentChoice
 
 FOLDER = "resolved"
+LAYOUT = 1
+"""Part of every note's name: raised when versions are looked up in another way."""
 
 
 class _Resolved(Document):
@@ -57,6 +59,7 @@ def resolve(
 
 def _key(choice: EnvironmentChoice, base: Base) -> str:
     asked = {
+        "layout": LAYOUT,
         "packages": sorted({" ".join(package.split()) for package in choice.packages}),
         "as_of": str(choice.as_of),
         "python": f"{base.implementation}-{base.python}-{base.machine}",
