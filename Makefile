@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real lint bench bench-mining clean
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-mining clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -69,6 +69,9 @@ test-all: $(STAMP) ## all tests, the minutes-long ones too
 test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MIRRORS
 	@test -n "$(SMITH_REAL_MIRRORS)" || { echo "make: SMITH_REAL_MIRRORS does not name a folder of clones" >&2; exit 1; }
 	@$(PYTEST) -m real $(T)
+
+test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
+	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
 
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .
