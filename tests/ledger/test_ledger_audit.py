@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -18,9 +19,14 @@ def usd(amount: int) -> Amounts:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A ledger with something of everything in it."""
-    path = tmp_path / "ledger.db"
+def path(tmp_path: Path, whole: Path) -> Path:
+    """A copy of a ledger with something of everything in it."""
+    return Path(shutil.copy(whole, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("whole") / "ledger.db"
     with Ledger.open(path, clock=lambda: 1_800_000_000) as ledger:
         ledger.set_limit("run", Limits(usd_micros=100), who="me", why="a test")
         ledger.reserve("run/a", usd(60), key="k1")
