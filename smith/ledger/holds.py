@@ -44,6 +44,8 @@ class Balance(Record):
     scope: str
     limit: Limits
     """Its own; what scopes above it still allow may be less."""
+    limited: bool = False
+    """Whether somebody has set a limit, if an unlimited one."""
     spent: Amounts
     held: Amounts
     overruns: int = 0

@@ -91,7 +91,7 @@ class Ledger:
             if not stands.limited:
                 raise Stale(f"{scope} has no limit that could be raised", hint="see: smith budget show")
             if stands.limit != expected.values:
-                raise Stale(f"{scope}: its limit is not what you took it for", hint="see: smith budget show")
+                raise Stale(f"{scope}: its limit is not what you took it for", hint=f"it is {_limits(stands.limit)}")
             self._append("raise", scope, detail, amounts=limit.values)
             self._tables.limit(scope, limit)
 
@@ -302,6 +302,11 @@ class Ledger:
 
 def _lower(new: int | None, old: int | None) -> bool:
     return new is not None and (old is None or new < old)
+
+
+def _limits(limit: Sequence[int | None]) -> str:
+    stated = [f"{n} {shown(n, most)}" for n, most in zip(RESOURCES, limit, strict=True) if most is not None]
+    return ", ".join(stated) or "unlimited"
 
 
 def _said(what: str, text: str) -> str:

@@ -52,6 +52,7 @@ class Row(NamedTuple):
         return Balance(
             scope=self.scope,
             overruns=self.overruns,
+            limited=self.limited,
             limit=Limits.of(self.limit),
             spent=Amounts.of(self.spent),
             held=Amounts.of(self.held),
