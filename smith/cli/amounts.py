@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 import click
 
 from smith.errors import BadInput
-from smith.ledger.amounts import MOST, RESOURCES, TIMES
+from smith.ledger.amounts import LABELS, MOST, PER
 
 UNLIMITED = "unlimited"
 
-NAMES = {
-    name.replace("usd_micros", "usd").replace("_ms", "_s").replace("_", "-"): name for name in RESOURCES
-}  # usd, input-tokens, output-tokens, cached-tokens, device-s, wall-s
-
-PER = {"usd_micros": 1_000_000, **dict.fromkeys(TIMES, 1000)}
-"""How many of what is stored make one of what people write; one where nothing is said."""
+NAMES = {label: resource for resource, label in LABELS.items()}
 
 
 class Dollars(click.ParamType[int]):
@@ -39,14 +35,17 @@ def number(resource: str, text: str) -> int:
     per = PER.get(resource, 1)
     try:
         value = Decimal(text.removeprefix("$") if resource == "usd_micros" else text)
-        whole = int(value * per) if value.is_finite() else -1
-    except (InvalidOperation, ValueError) as error:
+    except InvalidOperation as error:
         raise BadInput(f"{text[:40]!r} is no amount") from error
-    if not 0 <= whole <= MOST or value < 0:
+    # The size comes first: arithmetic on 1e999999999 would take all memory, or overflow.
+    if not value.is_finite() or value < 0 or not -20 < value.adjusted() < 17:
         raise BadInput(f"{text[:40]!r} is no amount")
-    if whole != value * per:
+    exact = Fraction(value) * per if len(text) <= 40 else Fraction(1, 2)
+    if exact.denominator != 1:
         raise BadInput(f"{text[:40]!r} is finer than the smallest amount, 1/{per}")
-    return whole
+    if exact > MOST:
+        raise BadInput(f"{text[:40]!r} is more than can be counted")
+    return int(exact)
 
 
 def pairs(words: Sequence[str]) -> dict[str, str]:

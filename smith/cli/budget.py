@@ -12,11 +12,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from smith.cli.amounts import NAMES, limit, number, pairs
+from smith.cli.amounts import limit, number, pairs
 from smith.cli.common import json_option, layout, print_json, screen
 from smith.errors import EXIT_NO, BadInput
 from smith.ledger import Amounts, Balance, Hold, Ledger, Limits, State
-from smith.ledger.amounts import RESOURCES, shown
+from smith.ledger.amounts import LABELS, RESOURCES, shown
 from smith.ledger.chain import FIRST
 
 _LIVE = (State.OPEN, State.UNCERTAIN, State.OVERRUN)
@@ -184,9 +184,8 @@ def _scopes(balances: list[Balance]) -> Table:
         for n in range(len(RESOURCES))
         if n == 0 or any(b.limit.values[n] is not None or b.spent.values[n] or b.held.values[n] for b in balances)
     ]
-    titles = {name: title for title, name in NAMES.items()}
     for n in columns:
-        table.add_column(titles[RESOURCES[n]].removesuffix("-s"), justify="right")
+        table.add_column(LABELS[RESOURCES[n]].removesuffix("-s"), justify="right")
     for balance in balances:
         cells = [Text(_cell(balance, n), style="red" if _over(balance, n) else "") for n in columns]
         name = Text(balance.scope)
@@ -222,9 +221,8 @@ def _holds(holds: list[Hold]) -> Table:
 
 
 def _amounts(amounts: Amounts) -> str:
-    titles = {name: title for title, name in NAMES.items()}
     parts = [
-        f"{titles[name].removesuffix('-s')} {shown(name, value)}"
+        f"{LABELS[name].removesuffix('-s')} {shown(name, value)}"
         for name, value in zip(RESOURCES, amounts.values, strict=True)
         if value
     ]

@@ -21,7 +21,7 @@ import sqlite_utils
 from smith.database import immediate, open_database
 from smith.errors import BadInput, BudgetRefused, LedgerConflict, Stale, Unavailable
 from smith.ledger import audit, chain
-from smith.ledger.amounts import MOST, RESOURCES, TIMES, Amounts, Limits, shown
+from smith.ledger.amounts import LABELS, MOST, RESOURCES, TIMES, Amounts, Limits, shown, written
 from smith.ledger.holds import Balance, Hold, State
 from smith.ledger.schema import MIGRATIONS
 from smith.ledger.scopes import check_key, path_of
@@ -65,7 +65,7 @@ class Ledger:
                     return
                 raise LedgerConflict(f"{scope} has a limit already", hint="change it with: smith budget raise")
             over = [
-                name
+                LABELS[name]
                 for name, free in zip(RESOURCES, stands._replace(limit=limit.values).free, strict=True)
                 if free is not None and free < 0
             ]
@@ -83,7 +83,7 @@ class Ledger:
         """
         path_of(scope)
         detail = {"expected": expected.model_dump(), "who": _said("who", who), "why": _said("why", why)}
-        less = [n for n, a, b in zip(RESOURCES, expected.values, limit.values, strict=True) if _lower(b, a)]
+        less = [LABELS[n] for n, a, b in zip(RESOURCES, expected.values, limit.values, strict=True) if _lower(b, a)]
         if less:
             raise BadInput(f"{scope}: {', '.join(less)} would have less than before", hint="a limit is only raised")
         with self._write():
@@ -210,7 +210,9 @@ class Ledger:
         rows = self._tables.rows(path)
         if not any(stands.limited for stands in rows):
             raise BudgetRefused(
-                f"nobody said what {path[-1]} may spend", scope=path[-1], hint=f"smith budget set {path[0]} ..."
+                f"nobody said what {path[-1]} may spend",
+                scope=path[-1],
+                hint=f"smith budget set {path[0]} usd=... --why ...",
             )
         for stands in rows:
             scope = stands.scope
@@ -221,16 +223,9 @@ class Ledger:
                     hint="look into it, then: smith budget reconcile KEY",
                 )
             for resource, free, asked in zip(RESOURCES, stands.free, ceiling.values, strict=True):
-                # Time that is used up ends everything; it is often not known beforehand how much will be needed.
+                # Time that is used up ends everything: how much a call will need is often not known beforehand.
                 if free is not None and (asked > max(free, 0) or (resource in TIMES and free <= 0)):
-                    raise BudgetRefused(
-                        f"{scope}: {resource}: {shown(resource, max(free, 0))} left, {shown(resource, asked)} asked",
-                        scope=scope,
-                        resource=resource,
-                        left=max(free, 0),
-                        asked=asked,
-                        hint=f"smith budget raise {scope} ...",
-                    )
+                    raise _refusal(stands, resource, max(free, 0), asked)
 
     def _end(self, hold: Hold, state: State, used: Amounts | None) -> None:
         """Take a hold out of what is held (or what it cost so far out of what is spent), and put in what it cost."""
@@ -304,9 +299,23 @@ def _lower(new: int | None, old: int | None) -> bool:
     return new is not None and (old is None or new < old)
 
 
+def _refusal(stands: Row, resource: str, left: int, asked: int) -> BudgetRefused:
+    label = LABELS[resource]
+    limit = written(resource, stands.limit[RESOURCES.index(resource)])
+    why = f"{shown(resource, left)} left, {shown(resource, asked)} asked" if asked > left else "used up"
+    return BudgetRefused(
+        f"{stands.scope}: {label}: {why}",
+        scope=stands.scope,
+        resource=resource,
+        left=left,
+        asked=asked,
+        hint=f"smith budget raise {stands.scope} {label}={limit}:MORE --why ...",
+    )
+
+
 def _limits(limit: Sequence[int | None]) -> str:
-    stated = [f"{n} {shown(n, most)}" for n, most in zip(RESOURCES, limit, strict=True) if most is not None]
-    return ", ".join(stated) or "unlimited"
+    stated = [f"{LABELS[n]}={written(n, most)}" for n, most in zip(RESOURCES, limit, strict=True) if most is not None]
+    return " ".join(stated) or "unlimited"
 
 
 def _said(what: str, text: str) -> str:
