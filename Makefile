@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-mining clean
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-mining bench-ledger clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -80,6 +80,9 @@ lint: $(STAMP) ## ruff and mypy
 
 bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the list YARDSTICK; without CLONE: growth
 	@$(BIN)/python benchmarks/mining.py $(CLONE) $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
+	@$(BIN)/python benchmarks/ledger.py
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }
