@@ -1,8 +1,8 @@
 """What a paid call costs in the ledger: ``make bench-ledger`` or ``python benchmarks/ledger.py [FOLDER]``.
 
 FOLDER is where the files are made (default: the folder for temporary files); the disk beneath it matters most. A call
-is one ``reserve`` and one ``settle`` in a scope four deep, every level limited. It is compared in pairs, in one run, with
-the least that SQLite could do for it: two transactions, ``BEGIN IMMEDIATE``, one row, ``COMMIT``, flushed alike. What the
+is one ``reserve`` and one ``settle`` in a scope four deep, every level limited. It is compared in pairs, in one run,
+with the least that SQLite could do: two transactions, ``BEGIN IMMEDIATE``, one row, ``COMMIT``, flushed alike. What the
 processor does alone is taken in memory and in processor time, so that a busy machine does not blur it.
 """
 

@@ -13,10 +13,11 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from smith.errors import BudgetRefused, LedgerConflict, Stale
+from smith.errors import BudgetRefused, Stale
 from smith.ledger import Amounts, Ledger, Limits, State
 
 Say = Callable[..., None]
@@ -35,13 +36,19 @@ def main(folder: Path, seconds: float, seed: int) -> None:
         for number in victims:
             os.kill(running[number], signal.SIGKILL)
         for number in victims:
-            os.waitpid(running[number], 0)
+            gone(running[number])
             kills += 1
             running[number] = start(folder, number, dice)
     for pid in running:
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        gone(pid)
     print(json.dumps({"kills": kills + WRITERS}))
+
+
+def gone(pid: int) -> None:
+    """Wait for a killed writer, which must not have ended by itself before."""
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status), f"a writer ended with status {os.waitstatus_to_exitcode(status)}"
 
 
 def start(folder: Path, number: int, dice: random.Random) -> int:
@@ -51,8 +58,9 @@ def start(folder: Path, number: int, dice: random.Random) -> int:
     if pid == 0:
         try:
             write(folder, number, random.Random(seed))
-        finally:
-            os._exit(70)  # a writer only ends by being killed
+        except BaseException:
+            traceback.print_exc()
+        os._exit(70)
     return pid
 
 
@@ -85,20 +93,16 @@ def write(folder: Path, number: int, dice: random.Random) -> None:
 def finish(ledger: Ledger, key: str, ceiling: Amounts, say: Say) -> None:
     """End a hold in the one way that its key tells, so that whoever does it again does the same."""
     way = random.Random(key).random()
-    try:
-        if way < 0.1:
-            say("ending", key, "released")
-            ledger.release(key)
-        elif way < 0.15:
-            say("ending", key, "uncertain")
-            ledger.mark_uncertain(key, "chaos")
-        else:
-            used = Amounts(usd_micros=int(ceiling.usd_micros * way), output_tokens=ceiling.output_tokens)
-            say("ending", key, "settled")
-            ledger.settle(key, used, evidence={"key": key})
-    except LedgerConflict:
-        say("conflict", key)
-        return
+    if way < 0.1:
+        say("ending", key, "released")
+        ledger.release(key)
+    elif way < 0.15:
+        say("ending", key, "uncertain")
+        ledger.mark_uncertain(key, "chaos")
+    else:
+        used = Amounts(usd_micros=int(ceiling.usd_micros * way), output_tokens=ceiling.output_tokens)
+        say("ending", key, "settled")
+        ledger.settle(key, used, evidence={"key": key})
     say("ended", key)
 
 

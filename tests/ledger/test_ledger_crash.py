@@ -49,6 +49,9 @@ def chaos(folder: Path, seconds: float, seed: int) -> Counter[str]:
         assert len(told) == len(set(told)) <= raises <= len(said.get("raising", []))
     seen.update({name: len(rows) for name, rows in said.items()})
     seen["holds"] = len(holds)
+    # Granted and written, but the writer was killed before it was told; ended by two writers, and counted once.
+    seen["untold"] = len(holds) - len(said["reserved"])
+    seen["twice"] = sum(count > 1 for count in Counter(str(key) for (key,) in said["ended"]).values())
     return seen
 
 
@@ -57,7 +60,7 @@ def test_writers_killed_for_some_seconds(tmp_path: Path) -> None:
     assert seen["kills"] > 20
     assert seen["ended"] > 20
     # Some were killed between asking and being told: else this proves nothing.
-    assert seen["reserving"] > seen["reserved"] + seen["refused"] or seen["ending"] > seen["ended"] + seen["conflict"]
+    assert seen["reserving"] > seen["reserved"] + seen["refused"] or seen["ending"] > seen["ended"]
 
 
 @pytest.mark.slow
@@ -67,5 +70,5 @@ def test_writers_killed_for_minutes(tmp_path: Path, seed: int) -> None:
     seen = chaos(tmp_path, 100, seed)
     print(dict(seen))
     assert seen["kills"] > 500
-    assert seen["conflict"] > 0  # two at one hold
-    assert seen["stale"] > 0  # two at one raise
+    assert seen["twice"] > 0
+    assert seen["untold"] > 0
