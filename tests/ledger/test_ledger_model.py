@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from smith.errors import BudgetRefused, LedgerConflict, Stale
 from smith.ledger import Amounts, Ledger, Limits, State
@@ -21,9 +30,8 @@ KEYS = tuple(f"k{n}" for n in range(12))
 
 few = st.integers(0, 6)
 amounts = st.builds(Amounts, usd_micros=few, output_tokens=few, wall_ms=few)
-limits = st.builds(
-    Limits, usd_micros=st.none() | st.integers(0, 20), output_tokens=st.none() | few, wall_ms=st.none() | few
-)
+often_none = st.none() | st.none() | st.none() | few
+limits = st.builds(Limits, usd_micros=st.none() | st.integers(0, 30), output_tokens=often_none, wall_ms=often_none)
 scopes, keys = st.sampled_from(SCOPES), st.sampled_from(KEYS)
 
 
@@ -43,6 +51,9 @@ def under(scope: str, above: str) -> bool:
 
 class Model(RuleBasedStateMachine):
     """Holds in a dictionary; every sum is taken anew from all of them. Nothing is shared with the code under test."""
+
+    seen: ClassVar[Counter[str]] = Counter()
+    """What the examples came to: an outcome that never occurs is one that is not tested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,6 +104,11 @@ class Model(RuleBasedStateMachine):
         else:
             assert error is None
 
+    @initialize(limit=st.integers(20, 60))
+    def begin(self, limit: int) -> None:
+        """Without a limit at the top most reservations would be refused for that alone."""
+        self.set_limit("a", Limits(usd_micros=limit))
+
     @rule(scope=scopes, limit=limits)
     def set_limit(self, scope: str, limit: Limits) -> None:
         if scope in self.limits:
@@ -124,14 +140,27 @@ class Model(RuleBasedStateMachine):
             error: type[Exception] | None = None if (known.scope, known.ceiling) == (scope, ceiling) else LedgerConflict
         else:
             error = None if self.grants(scope, ceiling) else BudgetRefused
+            self.seen["granted" if error is None else "refused"] += 1
+            stopped = any(h.state is State.OVERRUN and under(scope, h.scope.split("/")[0]) for h in self.held.values())
+            self.seen["refused for an overrun"] += stopped and error is not None
         self.expect(error, lambda: self.ledger.reserve(scope, ceiling, key=key))
         if error is None and known is None:
             self.held[key] = Held(scope, ceiling)
 
+    @rule(scope=scopes, ceiling=amounts)
+    def reserve_anew(self, scope: str, ceiling: Amounts) -> None:
+        self.reserve(scope, ceiling, f"new-{len(self.held)}")
+
+    def one(self, data: st.DataObject, state: State) -> str:
+        """Some hold; more often than not one in this state, if there is any, so that something comes of the rule."""
+        fitting = sorted(key for key, held in self.held.items() if held.state is state)
+        every = sorted(self.held)
+        return data.draw(st.sampled_from(fitting) | st.sampled_from(every) if fitting else st.sampled_from(every))
+
     @precondition(lambda self: self.held)
     @rule(data=st.data(), exact=st.booleans(), some=amounts)
     def settle(self, data: st.DataObject, exact: bool, some: Amounts) -> None:
-        key = data.draw(st.sampled_from(sorted(self.held)))
+        key = self.one(data, State.OPEN)
         known = self.held[key]
         used = known.ceiling if exact else some
         again = known.state in (State.SETTLED, State.OVERRUN) and known.used == used
@@ -140,27 +169,30 @@ class Model(RuleBasedStateMachine):
         if error is None and not again:
             over = used.usd_micros > known.ceiling.usd_micros or used.output_tokens > known.ceiling.output_tokens
             known.state, known.used = State.OVERRUN if over else State.SETTLED, used
+            self.seen[known.state] += 1
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), uncertain=st.booleans())
     def release_or_doubt(self, data: st.DataObject, uncertain: bool) -> None:
-        key = data.draw(st.sampled_from(sorted(self.held)))
+        key = self.one(data, State.OPEN)
         known = self.held[key]
         target = State.UNCERTAIN if uncertain else State.RELEASED
         error = None if known.state in (State.OPEN, target) else LedgerConflict
         call = (lambda: self.ledger.mark_uncertain(key, "rule")) if uncertain else (lambda: self.ledger.release(key))
         self.expect(error, call)
         if error is None:
+            self.seen[target] += 1
             known.state = target
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), used=amounts)
-    def reconcile(self, data: st.DataObject, used: Amounts) -> None:
-        key = data.draw(st.sampled_from(sorted(self.held)))
+    @rule(data=st.data(), overrun=st.booleans(), used=amounts)
+    def reconcile(self, data: st.DataObject, overrun: bool, used: Amounts) -> None:
+        key = self.one(data, State.OVERRUN if overrun else State.UNCERTAIN)
         known = self.held[key]
         error = None if known.state in (State.UNCERTAIN, State.OVERRUN) else LedgerConflict
         self.expect(error, lambda: self.ledger.reconcile(key, used, who="model", why="rule", evidence={}))
         if error is None:
+            self.seen[f"reconciled {known.state}"] += 1
             known.state, known.used = State.SETTLED, used
 
     @rule()
@@ -181,5 +213,8 @@ class Model(RuleBasedStateMachine):
                 assert (getattr(stands.spent, resource), getattr(stands.held, resource)) == (spent, held)
 
 
-TestLedgerModel = Model.TestCase
-TestLedgerModel.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+def test_the_ledger_does_what_the_model_does() -> None:
+    Model.seen.clear()
+    run_state_machine_as_test(Model, settings=settings(max_examples=50, stateful_step_count=40, deadline=None))
+    outcomes = ("granted", "refused", "refused for an overrun", *State, "reconciled uncertain", "reconciled overrun")
+    assert all(Model.seen[outcome] >= 3 for outcome in outcomes if outcome != State.OPEN), Model.seen
