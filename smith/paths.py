@@ -87,6 +87,11 @@ class Layout:
         return self.volatile / "state.db"
 
     @property
+    def ledger(self) -> Path:
+        """What was spent. Unlike the rest of ``.smith/`` it cannot be made anew."""
+        return self.volatile / "ledger.db"
+
+    @property
     def logs(self) -> Path:
         return self.volatile / "logs"
 

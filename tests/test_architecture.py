@@ -20,7 +20,7 @@ ORDER = [
     {"errors", "syntax"},
     {"process", "paths", "parallel", "temporary"},
     {"records", "database", "state", "score"},
-    {"git", "sample", "environment", "sandbox", "device", "inside"},
+    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger"},
     {"mine", "harness"},
     {"freeze"},
     {"grade"},
