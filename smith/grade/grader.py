@@ -15,6 +15,7 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
+from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
@@ -101,6 +102,12 @@ def grade(
     tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
     f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
     kind, reasons = decide(run, tests, f2p, p2p)
+    if kind is GradeVerdict.SOLVED and is_asked(bundle, receipt.device):
+        files = touched(bench.store, bundle, submission)
+        idle = [i for i in receipt.fail_to_pass if not own_launches(bundle, results[i], files)]
+        if idle:
+            kind = GradeVerdict.FAILED
+            reasons = tuple(Reason(code="not_launched", detail=f"{i} passes without the kernels") for i in idle[:10])
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 
