@@ -70,7 +70,8 @@ def empty(kernels: Iterable[KernelChange], contents: Mapping[str, bytes | None],
     if not files:
         there = ", ".join(kernel.path for kernel in kernels) or "none"
         return Reason(
-            code="no_kernel_left", detail=f"no changed kernel has a body in source after the merge (files: {there})"
+            code="no_kernel_left",
+            detail=f"no kernel whose code changed is in source after the merge: {there}",
         )
     return Emptied(files, tuple(found))
 
@@ -103,18 +104,19 @@ def _python(text: str, wanted: Collection[str], rules: Rules) -> tuple[str, list
     last = len(lines) + 1
     for one in reversed(located):
         node = one.node
-        begin = python_source.docstring_end(node) or _header_end(lines, node.lineno)
-        end = _with_comments(lines, node.end_lineno or begin, node.col_offset)
-        if end >= last:
+        if (node.end_lineno or 0) >= last:
             continue  # inside of a kernel that was emptied already
-        first = node.body[0]
-        if first.lineno <= begin and python_source.docstring_end(node) is None:
-            # ``def kernel(X): pass``
-            head = _bytes_until(lines[first.lineno - 1], first.col_offset).rstrip() + "\n"
-            lines[first.lineno - 1 : end] = [head, _python_stub(text, one, " " * (node.col_offset + 4))]
-        else:
-            lines[begin:end] = [_python_stub(text, one, " " * first.col_offset)]
         last = node.lineno
+        first, head = node.body[0], _header_end(lines, node.lineno)
+        end = _with_comments(lines, node.end_lineno or head, node.col_offset)
+        if first.lineno == head:  # def kernel(X): pass
+            lines[head - 1] = _until(lines[head - 1], first.col_offset).rstrip() + "\n"
+            lines[head:end] = [_python_stub(text, one, _until(lines[node.lineno - 1], node.col_offset) + "    ")]
+            continue
+        begin = python_source.docstring_end(node) or head
+        if begin > head:  # nothing may stand behind the docstring
+            lines[begin - 1] = _until(lines[begin - 1], first.end_col_offset or 0) + "\n"
+        lines[begin:end] = [_python_stub(text, one, _until(lines[first.lineno - 1], first.col_offset))]
     names = dict.fromkeys((one.name, one.language) for one in located)
     return "".join(lines), list(names)
 
@@ -143,7 +145,7 @@ def _header_end(lines: list[str], begin: int) -> int:
     raise _Fixed(f"the function at line {begin} has no end of its header")
 
 
-def _bytes_until(line: str, column: int) -> str:
+def _until(line: str, column: int) -> str:
     """A line up to a column of a syntax tree, which counts bytes."""
     return line.encode("utf-8")[:column].decode("utf-8")
 

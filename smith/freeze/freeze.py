@@ -101,7 +101,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
     if odd is not None:
         # TOML holds no bytes, and no instruction could name such a file.
         return Refused(candidate.pr, Reason(code="path_not_text", detail=ascii(odd)))
-    config = Config.load(store.layout.config).mine
+    table = rules.load(Config.load(store.layout.config).mine.rules)
     repo = scratch(store.data, store.layout.objects, also=(upstream.repository,))
     base = repo.resolve(candidate.base, "tree")
     merged = repo.resolve(candidate.merged, "tree")
@@ -114,7 +114,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
         return Refused(candidate.pr, Reason(code="no_reference", detail="every changed file is a test, docs or CI"))
     try:
         whole = Whole(repo, candidate, base, diff(repo, base, merged, reference_paths), reference_paths, hidden)
-        made = draft(whole, asked, editable_globs(reference_paths, hidden), rules.load(config.rules))
+        made = draft(whole, asked, editable_globs(reference_paths, hidden), table)
         if isinstance(made, Reason):
             return Refused(candidate.pr, made)
         kept = keep(store.data, upstream.repository if made.start == base else repo, made.start)
@@ -125,7 +125,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
         return Refused(candidate.pr, Reason(code="no_reference", detail="the change is empty outside tests"))
     hidden = made.hidden
 
-    files, guards = chosen_tests(repo, candidate, asked, merged, hidden)
+    files, guards = chosen_tests(whole, made, asked, merged, table)
     timed = candidate.kind in SPEED and not asked.variant.has_own_start
     workloads = _workloads(recipe, recipe_file, reference_paths) if timed else {}
     if not files and not guards:
@@ -178,8 +178,8 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
         extra=hidden.extra,
         removed=hidden.removed,
         left_out=hidden.left_out,
-        files=files,
-        guards=guards,
+        files=tuple(files),
+        guards=tuple(guards),
         changed_tests=found.changed_tests,
         workloads=tuple(workloads),
     )

@@ -22,6 +22,7 @@ from smith.git.patches import apply, changes, diff
 from smith.git.repository import Repository
 from smith.git.trees import TreeEntry, list_tree, overlay, read_file, write_blob, write_tree
 from smith.mine import kernels as kernel_reader
+from smith.mine.reach import ReachIndex
 from smith.mine.rules import Rules
 from smith.records.base import Reason
 from smith.records.candidate import Candidate, KernelChange, Kind
@@ -225,21 +226,22 @@ def _incumbents(repo: Repository, tree: str, emptied: Emptied, to: str, rules: R
             yield Leak(kind=LeakKind.SOURCE, action="noted", path=path, excerpt=words)
 
 
-def chosen_tests(
-    repo: Repository, candidate: Candidate, asked: Asked, merged: str, hidden: HiddenTests
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The test files to run, and the guards among unchanged ones.
+def chosen_tests(whole: Whole, made: Draft, asked: Asked, merged: str, rules: Rules) -> tuple[list[str], list[str]]:
+    """The test files to run, and the guards among unchanged ones. ``merged`` is the tree that holds them.
 
     What the plain fix is told from its base by is what the pull request changed. The other variants are about the
     kernels, so that every test which reaches them speaks, whoever wrote it.
     """
+    repo, candidate, hidden = whole.repo, whole.candidate, made.hidden
     paths = {shown(entry.path) for entry in list_tree(repo, merged)}
-    files = test_file_list(candidate, paths)
+    files = list(test_file_list(candidate, paths))
+    guards = list(guard_files(repo, merged, candidate, hidden))
     if asked.variant is Variant.FIX:
-        return files, guard_files(repo, merged, candidate, hidden)
-    found = guard_files(repo, merged, candidate, hidden, limit=_MOST_REACHING + 2)
-    # Mining knows better, where it was asked; what it could not follow the words of a test may still tell.
-    known = [test.path for test in candidate.tests if test.reach is Reach.IMPORTS and test.runner == "pytest"]
-    reaching = [path for path in known if collectable(path) and hidden.hides(path) and path in paths] or found
-    files = tuple(dict.fromkeys([*files, *reaching[:_MOST_REACHING]]))
-    return files, tuple(path for path in found if path not in files)
+        return files, guards
+    with ReachIndex(repo, rules) as index:
+        tests = index.tests_of(merged, candidate.files, made.kernels)
+    leading = [test.path for test in tests if test.reach is not Reach.CHANGED_ALONE and test.runner == "pytest"]
+    # What imports do not tell (a native kernel behind the name of a library) the words of a test may.
+    further = [path for path in leading or guards if collectable(path) and hidden.hides(path) and path not in files]
+    files += further[:_MOST_REACHING]
+    return files, [path for path in guards if path not in files]
