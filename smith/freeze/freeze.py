@@ -7,21 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import tomlkit
-
 from smith import sample, temporary
 from smith.environment.recipes import find_recipe, load_recipe
 from smith.errors import PatchError, RecordError
-from smith.freeze import bundle as layout_of
 from smith.freeze.bundle import Store
-from smith.freeze.environment import dockerfile
 from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import HiddenTests, collect_hidden, steers_tests, test_roots
 from smith.freeze.instruction import render
 from smith.freeze.leakage import check_no_history, instruction_leaks
 from smith.freeze.study import Trees, study
 from smith.freeze.variant_instruction import render_variant
-from smith.freeze.variants import PLAIN, SPEED, Asked, Draft, Whole, chosen_tests, draft
+from smith.freeze.variants import PLAIN, SPEED, Asked, Whole, chosen_tests, draft
+from smith.freeze.writing import Contents, write
 from smith.git.mirrors import Upstream
 from smith.git.patches import apply, diff
 from smith.git.repository import Repository
@@ -36,12 +33,9 @@ from smith.records.recipe import Recipe
 from smith.records.task import (
     Excluded,
     Leak,
-    Metadata,
     Selection,
     SmithMetadata,
     Source,
-    TaskFile,
-    TaskName,
     Variant,
 )
 
@@ -61,8 +55,6 @@ _DEVICES = {
     "tilelang": ("rocm", "cuda"),
 }
 """Which kinds of device can run kernels of a language."""
-
-_DESCRIPTIONS = {"triton": "Triton", "hip": "HIP", "cuda": "CUDA", "native": "native CPU"}
 
 
 @dataclass(frozen=True)
@@ -199,7 +191,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
     ):
         recover(destination)
         folder = aside / spec.id
-        _write(folder, spec, selection, recipe, recipe_file, made, told.text, overlay, workloads)
+        write(folder, Contents(spec, selection, recipe, recipe_file, made, told.text, overlay, workloads))
         tree = tree_of_folder(store.scratch, folder)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
         if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
@@ -290,78 +282,3 @@ _LICENSE_MARKS = (
 
 def _paths(file: ChangedFile) -> list[str]:
     return [file.path, *([file.old_path] if file.old_path else [])]
-
-
-def _write(
-    root: Path,
-    spec: SmithMetadata,
-    selection: Selection,
-    recipe: Recipe,
-    recipe_file: Path | None,
-    made: Draft,
-    instruction: str,
-    overlay: bytes,
-    workloads: dict[str, bytes],
-) -> None:
-    """Lay out the bundle's files below ``root``."""
-    kernels = ", ".join(_DESCRIPTIONS.get(lang, lang) for lang in spec.languages)
-    file = TaskFile(
-        task=TaskName(
-            name=f"smith/{spec.id.replace('~', '.')}",  # Harbor's names know no tilde
-            description=f"{_describe(spec, kernels)} in {spec.source.repo}",
-            keywords=("gpu-kernels", *_WORDS.get(spec.variant, ()), spec.kind.value, *spec.languages),
-        ),
-        metadata=Metadata(smith=spec),
-    )
-    placed: dict[str, bytes] = {
-        layout_of.TASK_FILE: file.dumps_toml(),
-        layout_of.INSTRUCTION: instruction.encode(),
-        str(layout_of.REFERENCE): made.reference,
-        str(layout_of.SOLVE): _SOLVE.encode(),
-        str(layout_of.TEST_SCRIPT): _TEST.encode(),
-        str(layout_of.SELECTION): selection.dumps(),
-        "environment/Dockerfile": dockerfile(spec, recipe).encode(),
-    }
-    if recipe.prelude is not None and recipe_file is not None:
-        placed["environment/prelude.py"] = (recipe_file.parent / recipe.prelude).read_bytes()
-        recipe = recipe.model_copy(update={"prelude": "prelude.py"})
-    placed[str(layout_of.RECIPE)] = tomlkit.dumps(
-        recipe.model_copy(update={"workloads": ()}).model_dump(mode="json", exclude_none=True)
-    ).encode()
-    placed["tests/overlay.patch"] = overlay
-    if made.start_patch is not None:
-        placed[str(layout_of.START)] = made.start_patch
-    placed |= {f"tests/workloads/{name}": data for name, data in workloads.items()}
-    for name, data in placed.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755 if name.endswith(".sh") else 0o644)
-
-
-_WORDS = {Variant.OPTIMIZE: ("optimize",), Variant.AUTHOR: ("author",), Variant.PORT: ("port",)}
-"""Keywords besides the kind of the pull request."""
-
-
-def _describe(spec: SmithMetadata, kernels: str) -> str:
-    if spec.port is not None:
-        origin = ", ".join(_DESCRIPTIONS.get(lang, lang) for lang in spec.port.origin)
-        return f"port of {origin} kernels to {kernels}"
-    words = {Variant.FIX: spec.kind.value, Variant.OPTIMIZE: "speed", Variant.AUTHOR: "writing"}[spec.variant]
-    return f"{words} of {kernels} kernels"
-
-
-_SOLVE = """#!/bin/sh
-# Apply the reference patch to the source in the working directory.
-set -eu
-exec git apply --whitespace=nowarn "$(dirname "$0")/reference.patch"
-"""
-
-_TEST = """#!/bin/sh
-# The expectations of a bundle live in its receipts, one a device; a bundle by itself says nothing about outcomes.
-# So this script cannot reward anything yet: it says so and gives 0. Grade with: smith grade TASK PATCHFILE
-set -eu
-mkdir -p /logs/verifier
-echo "no expectations in this bundle: grade it with 'smith grade'" >&2
-echo '{"reward": 0}' > /logs/verifier/reward.json
-"""

@@ -22,6 +22,7 @@ from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.results import Outcome, TestResult, TestRun
+from smith.records.task import Variant
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 400
@@ -45,6 +46,7 @@ def grade(
     receipt = expected.receipt
     used = environment.describe()
     unlike = used.unlike(receipt.environment) if receipt.environment else ""
+    notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
     shape = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -53,7 +55,7 @@ def grade(
         "receipt": expected.blob,
         "sandbox": bench.sandbox.name,
         "environment": used,
-        "notes": (f"the environment is not the receipt's: {unlike}",) if unlike else (),
+        "notes": notes,
     }
     zero_f2p, zero_p2p = (Count(passed=0, total=len(ids)) for ids in (receipt.fail_to_pass, receipt.pass_to_pass))
 
@@ -129,6 +131,11 @@ def grade(
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA
         reason = Reason(code="workload_failed", detail=str(error))
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
+    if bundle.spec.variant is Variant.OPTIMIZE:
+        notes = (
+            *notes,
+            f"{bundle.id}: {timing.geomean:.2f}x; its reference was {receipt.timing.geomean:.2f}x, validated",
+        )
     if timing.low <= max(1.0, timing.noise_high):
         detail = (
             f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
@@ -141,8 +148,11 @@ def grade(
             tests=tests,
             speedup=timing,
             speedup_reason="measured",
+            notes=notes,
         )
-    return verdict(GradeVerdict.SOLVED, f2p=f2p, p2p=p2p, tests=tests, speedup=timing, speedup_reason="measured")
+    return verdict(
+        GradeVerdict.SOLVED, f2p=f2p, p2p=p2p, tests=tests, speedup=timing, speedup_reason="measured", notes=notes
+    )
 
 
 def decide(

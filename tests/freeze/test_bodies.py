@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -208,6 +210,29 @@ def test_hip_kernels_keep_their_heads() -> None:
     assert isinstance(done, str)
     assert done.startswith(text[: text.index("{ x[0]")] + "{\n    __builtin_trap();")
     assert done.endswith("}\n}\n")
+
+
+def test_a_gpu_s_compiler_refuses_what_takes_the_place_of_a_body(tmp_path: Path) -> None:
+    """In a process without the interpreter, for a device that is not here."""
+    text = (
+        IMPORTS + "@triton.jit\ndef part(x):\n    return x * 2\n\n\n"
+        "@triton.jit\ndef k(X, B: tl.constexpr):\n    tl.store(X, part(tl.load(X)))\n"
+    )
+    compiling = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import triton, module\n"
+        "from triton.backends.compiler import GPUTarget; from triton.compiler import ASTSource\n"
+        "source = ASTSource(fn=module.k, signature={'X': '*fp32', 'B': 'constexpr'}, constexprs={'B': 16})\n"
+        "triton.compile(source, target=GPUTarget('hip', 'gfx942', 64))\n"
+    )
+    for name in ("", "k", "part"):
+        folder = tmp_path / (name or "whole")
+        folder.mkdir()
+        (folder / "module.py").write_text(str(emptied("lib/k.py", text, name)) if name else text)
+        argv = [sys.executable, "-c", compiling, str(folder)]
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=300)
+        assert (done.returncode == 0) is (not name), done.stderr
+        assert not name or f"the body of {name} is not written yet" in done.stderr
 
 
 STATEMENTS = st.sampled_from(
