@@ -132,10 +132,7 @@ def grade(
         reason = Reason(code="workload_failed", detail=str(error))
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if bundle.spec.variant is Variant.OPTIMIZE:
-        notes = (
-            *notes,
-            f"{bundle.id}: {timing.geomean:.2f}x; its reference was {receipt.timing.geomean:.2f}x, validated",
-        )
+        notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
     if timing.low <= max(1.0, timing.noise_high):
         detail = (
             f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
