@@ -10,7 +10,7 @@ from rich.text import Text
 from smith.cli.common import json_option, print_json, screen, store
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.panels import check_name, load_panel, make_panel, valid_tasks
-from smith.freeze.review import review
+from smith.freeze.review import notes, review
 
 
 @click.group("panel")
@@ -85,17 +85,19 @@ def check(
 ) -> None:
     """Check the panels NAMES (default: all): pins, receipts, duplicates, splits, and every bundle's schema.
 
-    One line for each finding; exit status 1 where there are any. This is what a data repository's checks run.
+    One line for each finding; exit status 1 where there are any. Several variants of one pull request in a panel are
+    a note and no finding. This is what a data repository's checks run.
     """
     found = store(ctx)
     for name in names:
         load_panel(found.layout, name)
     findings = review(found, base=base, panels=names, devices=devices)
+    known = notes(found, names)
     if as_json:
         each = [{"code": f.code, "where": f.where, "message": f.message} for f in findings]
-        print_json({"panels": list(names), "findings": each, "faults": [str(f) for f in findings]})
+        print_json({"panels": list(names), "findings": each, "faults": [str(f) for f in findings], "notes": known})
     else:
         said = [str(f) for f in findings] or ["every panel is as it should be"]
-        for line in said:
+        for line in [*said, *(f"note: {note}" for note in known)]:
             screen.print(Text(line), soft_wrap=True)
     ctx.exit(EXIT_NO if findings else 0)

@@ -10,8 +10,10 @@ from rich.text import Text
 from smith.cli.common import json_option, print_json, screen, store
 from smith.cli.validate import document
 from smith.errors import EXIT_NO, BadInput
+from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
+from smith.records.task import Variant
 
 
 @click.group("task")
@@ -42,7 +44,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
     source = bundle.spec.source
     lines = [
         f"{bundle.id}  {bundle.tree}",
-        f"  {bundle.spec.kind.value} in {', '.join(bundle.spec.languages)}",
+        f"  {_variant(bundle)}{bundle.spec.kind.value} in {', '.join(bundle.spec.languages)}",
         f"  runs on {', '.join(bundle.spec.devices) or 'no known device'}",
         f"  {source.repo}#{source.pr}, merged {source.merged_at[:10]}, licence {source.license or 'unknown'}",
         f"  base {source.base[:12]} (tree {source.tree[:12]})",
@@ -62,6 +64,15 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:
         screen.print(Text(line), soft_wrap=True)
+
+
+def _variant(bundle: Bundle) -> str:
+    """What is made of the pull request, where that is not what it did itself."""
+    spec = bundle.spec
+    if spec.port is not None:
+        known = "" if spec.port.solved else ", no solution known"
+        return f"variant {spec.variant.value} ({', '.join(spec.port.origin)} to {spec.port.to}{known}) of a "
+    return "" if spec.variant is Variant.FIX else f"variant {spec.variant.value} of a "
 
 
 @command.command("verify")

@@ -26,7 +26,7 @@ from smith.records.candidate import RECOMMENDED_REJECTS, Candidate
 from smith.records.config import MineConfig
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
-_NUMBER = re.compile(r"-([0-9]{1,9})(?:\.[a-z]+)?\Z")
+_NUMBER = re.compile(r"-([0-9]{1,9})(?:\.[a-z]+(?:-[a-z]+)?)?\Z")
 
 
 @dataclass(frozen=True)

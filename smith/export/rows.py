@@ -23,7 +23,7 @@ FAIL_TO_PASS, PASS_TO_PASS = "FAIL_TO_PASS", "PASS_TO_PASS"
 PERF_TARGET = "perf::meets_target"
 """Stands in FAIL_TO_PASS for the speed that a task asks for: SWE-bench's checker refuses an empty list."""
 
-_SHORT = re.compile(r"(?P<task>.+-[0-9]+)\.(?P<variant>[a-z]+)\Z")
+_SHORT = re.compile(r"(?P<task>.+-[0-9]+)\.(?P<variant>[a-z]+(?:-[a-z]+)?)\Z")
 
 
 @dataclass(frozen=True)

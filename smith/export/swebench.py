@@ -89,6 +89,9 @@ def make_row(store: Store, bundle: Bundle, receipt: Receipt) -> Row | Reason:
     tree, and the two in either order give the tree that the reference is graded on. Raises what
     :meth:`~smith.freeze.bundle.Store.require_sources` raises, and :class:`~smith.errors.PatchError`.
     """
+    if bundle.spec.variant.has_own_start:
+        detail = f"{bundle.spec.variant.value} starts from a tree that no commit of upstream has: smith export harbor"
+        return Reason(code="start_is_no_commit", detail=detail)
     store.require_sources(bundle)
     start = bundle.spec.source.tree
     hidden = base_tree(store, bundle)

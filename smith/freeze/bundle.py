@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from smith.errors import BadInput, RecordError, Stale, UnknownTask
+from smith.errors import BadInput, PatchError, RecordError, Stale, UnknownTask
 from smith.freeze.hidden import hidden_tree
 from smith.git.mirrors import reopen_upstream
 from smith.git.objects import shown
+from smith.git.patches import apply
 from smith.git.repository import Repository
 from smith.git.sources import has, keep, scratch
 from smith.git.trees import list_tree, tree_of_folder, write_tree
@@ -21,12 +22,14 @@ TASK_FILE = "task.toml"
 INSTRUCTION = "instruction.md"
 REFERENCE = PurePosixPath("solution/reference.patch")
 SOLVE = PurePosixPath("solution/solve.sh")
+START = PurePosixPath("solution/start.patch")
+"""How the start of a variant that has its own is made from the base. Part of the solution: it shows what is gone."""
 RECIPE = PurePosixPath("environment/recipe.toml")
 SELECTION = PurePosixPath("tests/selection.json")
 TEST_SCRIPT = PurePosixPath("tests/test.sh")
 
 
-_TASK_ID = re.compile(r"[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+)?")
+_TASK_ID = re.compile(r"[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+(-[a-z]+)?)?")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Store:
         for needed in (INSTRUCTION, REFERENCE, SELECTION, RECIPE, TEST_SCRIPT, SOLVE):
             if not (path / needed).is_file():
                 raise RecordError(f"{path / needed}: is missing", hint="freeze the pull request again")
+        if file.metadata.smith.variant.has_own_start and not (path / START).is_file():
+            raise RecordError(f"{path / START}: is missing", hint="freeze the pull request again")
         bundle = Bundle(
             path=path,
             tree=tree_of_folder(self.scratch, path),
@@ -149,6 +154,11 @@ class Store:
         with_upstream = scratch(self.data, self.layout.objects, also=(upstream.repository,))
         base = [e for e in list_tree(with_upstream, source.base_tree) if shown(e.path) not in source.left_out]
         start = write_tree(with_upstream, base, missing_ok=True) if source.left_out else source.base_tree
+        if bundle.spec.variant.has_own_start:
+            try:
+                start = apply(with_upstream, start, (bundle.path / START).read_bytes())
+            except PatchError as error:
+                raise RecordError(f"{bundle.path / START}: {error}", hint="freeze it again") from error
         kept = keep(self.data, with_upstream, start)
         entries = list_tree(with_upstream, upstream.repository.resolve(source.merged, "tree"))
         tests = hidden_tree(with_upstream, entries, selection.roots, selection.extra, selection.left_out)

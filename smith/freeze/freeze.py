@@ -8,34 +8,36 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from smith import temporary
-from smith.environment.detect import Detected
 from smith.errors import PatchError, RecordError
-from smith.freeze import bundle as layout_of
 from smith.freeze.bundle import Store
-from smith.freeze.environment import dockerfile, rocm_compose
 from smith.freeze.globs import glob_pattern
-from smith.freeze.hidden import (
-    HiddenTests,
-    collect_hidden,
-    guard_files,
-    steers_tests,
-    test_file_list,
-    test_roots,
-)
+from smith.freeze.hidden import HiddenTests, collect_hidden, steers_tests, test_roots
 from smith.freeze.instruction import render
 from smith.freeze.leakage import check_no_history, instruction_leaks
-from smith.freeze.recipe import complete, recipe_for, recipe_text
+from smith.freeze.recipe import complete, recipe_for
 from smith.freeze.study import Trees, study
+from smith.freeze.variant_instruction import render_variant
+from smith.freeze.variants import PLAIN, SPEED, Asked, Whole, chosen_tests, draft
+from smith.freeze.writing import Contents, write
 from smith.git.mirrors import Upstream
 from smith.git.patches import apply, diff
 from smith.git.repository import Repository
 from smith.git.sources import keep, scratch
 from smith.git.trees import list_tree, read_blobs, tree_of_folder
+from smith.mine import rules
 from smith.paths import locked, recover, replacing
 from smith.records.base import Reason
-from smith.records.candidate import REFERENCE_ROLES, Candidate, ChangedFile, Kind
+from smith.records.candidate import REFERENCE_ROLES, Candidate, ChangedFile
+from smith.records.config import Config
 from smith.records.recipe import Recipe
-from smith.records.task import Excluded, Leak, Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
+from smith.records.task import (
+    Excluded,
+    Leak,
+    Selection,
+    SmithMetadata,
+    Source,
+    Variant,
+)
 
 _DEVICES = {
     "triton": ("interpreter", "rocm", "cuda"),
@@ -53,8 +55,6 @@ _DEVICES = {
     "tilelang": ("rocm", "cuda"),
 }
 """Which kinds of device can run kernels of a language."""
-
-_DESCRIPTIONS = {"triton": "Triton", "hip": "HIP", "cuda": "CUDA", "native": "native CPU"}
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def task_id(repo: str, number: int) -> str:
     return f"{repo.replace('/', '__').lower()}-{number}"
 
 
-def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | Refused:
-    """Write the bundle of ``candidate`` into the data repository. Freezing twice gives the same tree.
+def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked = PLAIN) -> Frozen | Refused:
+    """Write the bundle of a variant of ``candidate`` into the data repository. Freezing twice gives the same tree.
 
     Raises :class:`smith.errors.BadInput` where recipe or prompts are unusable; what the pull request itself lacks is
     a :class:`Refused`; so is one whose answer lies in sight, or whose tests use what cannot be named.
@@ -93,6 +93,7 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     if odd is not None:
         # TOML holds no bytes, and no instruction could name such a file.
         return Refused(candidate.pr, Reason(code="path_not_text", detail=ascii(odd)))
+    table = rules.load(Config.load(store.layout.config).mine.rules)
     repo = scratch(store.data, store.layout.objects, also=(upstream.repository,))
     base = repo.resolve(candidate.base, "tree")
     merged = repo.resolve(candidate.merged, "tree")
@@ -103,19 +104,22 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     reference_paths = _reference_paths(candidate, hidden)
     if not reference_paths:
         return Refused(candidate.pr, Reason(code="no_reference", detail="every changed file is a test, docs or CI"))
-    kept = keep(store.data, upstream.repository, base)
     try:
-        reference = diff(repo, base, merged, reference_paths)
-        solved = apply(repo, kept.tree, reference)
+        whole = Whole(repo, candidate, base, diff(repo, base, merged, reference_paths), reference_paths, hidden)
+        made = draft(whole, asked, editable_globs(reference_paths, hidden), table)
+        if isinstance(made, Reason):
+            return Refused(candidate.pr, made)
+        kept = keep(store.data, upstream.repository if made.start == base else repo, made.start)
+        solved = apply(repo, kept.tree, made.reference)
     except PatchError as error:
         return Refused(candidate.pr, Reason(code="reference_does_not_apply", detail=str(error)))
     if solved == kept.tree:
         return Refused(candidate.pr, Reason(code="no_reference", detail="the change is empty outside tests"))
+    hidden = made.hidden
 
-    merged_paths = {e.path.decode("utf-8", "surrogateescape") for e in list_tree(repo, merged)}
-    files = test_file_list(candidate, merged_paths)
-    guards = guard_files(repo, merged, candidate, hidden)
-    workloads = _workloads(recipe, recipe_file, reference_paths) if candidate.kind in (Kind.PERF, Kind.TUNING) else {}
+    files, guards = chosen_tests(whole, made, asked, merged, table)
+    timed = candidate.kind in SPEED and not asked.variant.has_own_start
+    workloads = _workloads(recipe, recipe_file, reference_paths) if timed else {}
     if not files and not guards:
         return Refused(
             candidate.pr, Reason(code="no_tests", detail="no test file was changed and none imports the code")
@@ -127,18 +131,21 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
     keep(store.data, repo, hidden.tree)
     for tree in (kept.tree, hidden.tree):
         check_no_history(store.data, tree)
-    found = study(repo, candidate, recipe, Trees(base, merged, kept.tree, solved, hidden), files, reference)
+    trees = Trees(base, merged, kept.tree, solved, hidden)
+    found = study(repo, candidate, recipe, trees, files, made.reference, asked.variant)
     if found.unnamed:
         return Refused(candidate.pr, Reason(code="unspecified_interface", detail="; ".join(found.unnamed)[:500]))
-    if any(leak.action == "refused" for leak in found.leaks):
-        return _leaked(candidate.pr, found.leaks)
+    seen = tuple(leak for leak in found.leaks if made.port is None or leak.path not in made.port.oracle) + made.leaks
+    if any(leak.action == "refused" for leak in seen):
+        return _leaked(candidate.pr, seen)
 
-    languages = tuple(sorted({k.language for k in candidate.kernels} | set(candidate.languages)))
-    devices = tuple(dict.fromkeys(d for lang in languages for d in _DEVICES.get(lang, ())))
+    devices = tuple(dict.fromkeys(d for lang in made.languages for d in _DEVICES.get(lang, ())))
     spec = SmithMetadata(
-        id=task_id(candidate.repo, candidate.pr),
+        id=task_id(candidate.repo, candidate.pr) + asked.suffix,
+        variant=asked.variant,
+        port=made.port,
         kind=candidate.kind,
-        languages=languages,
+        languages=made.languages,
         devices=devices,
         source=Source(
             repo=candidate.repo,
@@ -152,8 +159,8 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
             merged_at=candidate.merged_at,
             license=_license(repo, base),
         ),
-        kernels=candidate.kernels,
-        editable=editable_globs(reference_paths, hidden),
+        kernels=made.kernels,
+        editable=made.editable,
         excluded=tuple(
             Excluded(path=f.path, role=f.role)
             for f in candidate.files
@@ -167,30 +174,33 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         extra=hidden.extra,
         removed=hidden.removed,
         left_out=hidden.left_out,
-        files=files,
-        guards=guards,
+        files=tuple(files),
+        guards=tuple(guards),
         changed_tests=found.changed_tests,
         workloads=tuple(workloads),
     )
     overlay = diff(repo, base, merged, sorted({p for f in candidate.files for p in _paths(f) if hidden.hides(p)}))
-    told = render(candidate, spec.editable, devices=devices, override=store.layout.prompts, briefing=found.briefing)
+    if asked.variant is Variant.FIX:
+        told = render(candidate, spec.editable, devices=devices, override=store.layout.prompts, briefing=found.briefing)
+    else:
+        told = render_variant(spec, store.layout.prompts, found.briefing)
     given_away = instruction_leaks(told.text, found.briefing.addition, found.briefing.tests, told.naming)
     if given_away:
         return _leaked(candidate.pr, given_away)
-    spec = spec.model_copy(update={"leaks": (*found.leaks, *told.leaks)})
+    spec = spec.model_copy(update={"leaks": (*seen, *told.leaks)})
     destination = store.layout.task(spec.id)
     with (
         locked(store.layout.volatile / "locks" / f"{spec.id}.lock"),
         temporary.folder("freeze") as aside,
     ):
         recover(destination)
-        made = aside / spec.id
-        _write(made, spec, selection, recipe, recipe_file, detected, reference, told.text, overlay, workloads)
-        tree = tree_of_folder(store.scratch, made)
+        folder = aside / spec.id
+        write(folder, Contents(spec, selection, recipe, recipe_file, detected, made, told.text, overlay, workloads))
+        tree = tree_of_folder(store.scratch, folder)
         # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
         if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
             with replacing(destination) as fresh:
-                shutil.copytree(made, fresh, dirs_exist_ok=True)
+                shutil.copytree(folder, fresh, dirs_exist_ok=True)
     return Frozen(candidate.pr, spec.id, tree, destination, spec.leaks)
 
 
@@ -264,65 +274,3 @@ _LICENSE_MARKS = (
 
 def _paths(file: ChangedFile) -> list[str]:
     return [file.path, *([file.old_path] if file.old_path else [])]
-
-
-def _write(
-    root: Path,
-    spec: SmithMetadata,
-    selection: Selection,
-    recipe: Recipe,
-    recipe_file: Path | None,
-    detected: Detected | None,
-    reference: bytes,
-    instruction: str,
-    overlay: bytes,
-    workloads: dict[str, bytes],
-) -> None:
-    """Lay out the bundle's files below ``root``."""
-    kernels = ", ".join(_DESCRIPTIONS.get(lang, lang) for lang in spec.languages)
-    file = TaskFile(
-        task=TaskName(
-            name=f"smith/{spec.id}",
-            description=f"{spec.kind.value} of {kernels} kernels in {spec.source.repo}",
-            keywords=("gpu-kernels", spec.kind.value, *spec.languages),
-        ),
-        metadata=Metadata(smith=spec),
-    )
-    placed: dict[str, bytes] = {
-        layout_of.TASK_FILE: file.dumps_toml(),
-        layout_of.INSTRUCTION: instruction.encode(),
-        str(layout_of.REFERENCE): reference,
-        str(layout_of.SOLVE): _SOLVE.encode(),
-        str(layout_of.TEST_SCRIPT): _TEST.encode(),
-        str(layout_of.SELECTION): selection.dumps(),
-        "environment/Dockerfile": dockerfile(spec, recipe).encode(),
-    }
-    if "rocm" in spec.devices:
-        placed["environment/compose.rocm.yaml"] = rocm_compose().encode()
-    if recipe.prelude is not None and recipe_file is not None:
-        placed["environment/prelude.py"] = (recipe_file.parent / recipe.prelude).read_bytes()
-        recipe = recipe.model_copy(update={"prelude": "prelude.py"})
-    placed[str(layout_of.RECIPE)] = recipe_text(recipe.model_copy(update={"workloads": ()}), detected).encode()
-    placed["tests/overlay.patch"] = overlay
-    placed |= {f"tests/workloads/{name}": data for name, data in workloads.items()}
-    for name, data in placed.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755 if name.endswith(".sh") else 0o644)
-
-
-_SOLVE = """#!/bin/sh
-# Apply the reference patch to the source in the working directory.
-set -eu
-exec git apply --whitespace=nowarn "$(dirname "$0")/reference.patch"
-"""
-
-_TEST = """#!/bin/sh
-# The expectations of a bundle live in its receipts, one a device; a bundle by itself says nothing about outcomes.
-# So this script cannot reward anything yet: it says so and gives 0. Grade with: smith grade TASK PATCHFILE
-set -eu
-mkdir -p /logs/verifier
-echo "no expectations in this bundle: grade it with 'smith grade'" >&2
-echo '{"reward": 0}' > /logs/verifier/reward.json
-"""

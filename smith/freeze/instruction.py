@@ -24,7 +24,7 @@ from smith.freeze.text import clean
 from smith.records.candidate import Candidate, KernelChange, Kind
 from smith.records.task import InterfaceItem, Leak, LeakKind
 
-__all__ = ["Briefing", "Instruction", "clean", "prompt_template", "render", "scope_of"]
+__all__ = ["Briefing", "Instruction", "clean", "interface_text", "prompt_template", "render", "scope_of"]
 
 _OPENING = {
     Kind.FIX: "The code in this repository does not behave as it should. Correct it.",
@@ -32,7 +32,7 @@ _OPENING = {
     Kind.TUNING: "Make this part of the repository faster without changing what it computes.",
     Kind.FEATURE: "Add what is described above to this repository.",
 }
-_DEVICE_NAMES = {
+DEVICE_NAMES = {
     "rocm": "an AMD GPU (ROCm)",
     "cuda": "an NVIDIA GPU (CUDA)",
     "cpu": "a CPU",
@@ -138,7 +138,7 @@ def render(
     told, reports = _tell(candidate, secret)
     demands = known.demands
     heading, removed = _heading(candidate, secret, scope, bool(told.text or reports or demands.behaviours))
-    interface = _interface(known.interface)
+    interface = interface_text(known.interface)
     template = prompt_template("instruction.md.j2", override)
     perf = candidate.kind in (Kind.PERF, Kind.TUNING)
     try:
@@ -154,7 +154,7 @@ def render(
             behaviours=demands.behaviours,
             types=demands.types,
             tolerances=demands.tolerances,
-            devices=[_DEVICE_NAMES[d] for d in devices if d in _DEVICE_NAMES],
+            devices=[DEVICE_NAMES[d] for d in devices if d in DEVICE_NAMES],
             interpreter="interpreter" in devices,
         )
     except Exception as error:  # a template is a program of the user's: whatever it raises is theirs to mend
@@ -236,7 +236,7 @@ def _names(item: InterfaceItem) -> set[str]:
     return set(re.findall(r"[^\W\d]\w*", f"{item.module} {item.name} {item.signature} {' '.join(item.missing)}"))
 
 
-def _interface(items: tuple[InterfaceItem, ...]) -> str:
+def interface_text(items: tuple[InterfaceItem, ...]) -> str:
     """The items in Markdown, by module."""
     parts: list[str] = []
     place = ""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from smith.errors import Defect
-from smith.freeze.overlap import Addition, squeezed
+from smith.freeze.overlap import Addition, squeezed, telling
 from smith.git.repository import Repository
 from smith.mine.blobs import Blobs
 from smith.records.task import Leak, LeakKind
@@ -138,6 +138,38 @@ class SourceScan:
             )
         found.sort(key=lambda leak: (-(leak.share or 0), leak.path))
         return found[:_MOST]
+
+
+def sibling_leaks(addition: Addition) -> list[Leak]:
+    """Changed files that still hold what the reference adds to them: a kernel whose sibling in the same file is whole.
+
+    For a change such lines are moved code and nobody's answer; where bodies were taken out, they are the answer.
+    """
+    found = []
+    for path, lines in addition.lines.items():
+        before = {squeezed(line): number for number, line in _numbered(addition.before.get(path, ""))}
+        told = {line for line in map(squeezed, lines) if telling(line)}
+        there = told & before.keys()
+        share = len(there) / len(told) if told else 0.0
+        if share < NOTED_SHARE or len(there) < 2:
+            continue
+        first = min(there, key=lambda line: before[line])
+        found.append(
+            Leak(
+                kind=LeakKind.SOURCE,
+                action="refused" if share >= SIBLING_SHARE and len(told) >= LEAST_LINES else "noted",
+                path=path,
+                line=before[first],
+                share=round(share, 3),
+                excerpt=first[:_EXCERPT],
+            )
+        )
+    return found
+
+
+def _numbered(text: str) -> list[tuple[int, str]]:
+    """Lines with their numbers from 1, the last first, so that a mapping of them keeps the first of equal ones."""
+    return list(enumerate(text.splitlines(), start=1))[::-1]
 
 
 def kind_of(path: str) -> LeakKind:

@@ -15,12 +15,13 @@ from pathlib import Path
 from smith import process
 from smith.errors import SmithError
 from smith.freeze.bundle import Bundle, Store
-from smith.freeze.lineages import lineages
+from smith.freeze.lineages import lineage_of, lineages
 from smith.freeze.panels import check_panel, load_panel
 from smith.git.objects import list_tree, read_blobs, shown
 from smith.git.repository import Repository, clean_environment
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt, Verdict
+from smith.records.task import plain_id
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,29 @@ def review(
     return findings
 
 
+def notes(store: Store, panels: Collection[str] = ()) -> list[str]:
+    """What a reader of panels (all, or those named) should know, and what keeps nobody out.
+
+    A line for each pull request that a panel holds several variants of. Panels that do not load are :func:`review`'s
+    business.
+    """
+    said = []
+    for name in panels or _names(store.layout.panels):
+        try:
+            panel = load_panel(store.layout, name)
+        except SmithError:
+            continue
+        variants: defaultdict[str, list[str]] = defaultdict(list)
+        for task in panel.tasks:
+            variants[plain_id(task.id)].append(task.id)
+        said += [
+            f"panels/{name}.toml: {', '.join(tasks)} are variants of one pull request, so no independent tasks"
+            for tasks in variants.values()
+            if len(tasks) > 1
+        ]
+    return said
+
+
 def _names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml")) if folder.is_dir() else []
 
@@ -82,7 +106,7 @@ def _broken_bundles(store: Store) -> Iterator[Finding]:
 
 
 def _duplicates(store: Store, panel: Panel) -> Iterator[Finding]:
-    """Two tasks of one change count twice in every score."""
+    """Two tasks of one change count twice in every score. Its variants are other tasks: see :func:`notes`."""
     seen: dict[tuple[str, str], str] = {}
     for task in panel.tasks:
         try:
@@ -110,7 +134,7 @@ def _splits(panels: Iterable[Panel], known: Mapping[str, str]) -> Iterator[Findi
         if panel.split is None:
             continue
         for task in panel.tasks:
-            lineage = known.get(task.id) or task.id.partition("~")[0]
+            lineage = lineage_of(known, task.id)
             sides[lineage].setdefault(panel.split, (panel.name, task.id))
     for lineage, found in sorted(sides.items()):
         if len(found) > 1:

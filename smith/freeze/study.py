@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from smith.freeze.demands import find_demands
 from smith.freeze.hidden import HiddenTests, changed_tests
 from smith.freeze.instruction import Briefing, code_like, words_of
-from smith.freeze.interface import find_interface
-from smith.freeze.leakage import SourceScan, declared_names, environment_leaks
+from smith.freeze.interface import Interface, find_interface
+from smith.freeze.leakage import SourceScan, declared_names, environment_leaks, sibling_leaks
 from smith.freeze.modules import LARGEST, World
 from smith.freeze.overlap import Addition, added_lines
 from smith.git.objects import shown
@@ -18,7 +18,7 @@ from smith.git.trees import list_tree
 from smith.mine.blobs import Blobs
 from smith.records.candidate import Candidate
 from smith.records.recipe import Recipe
-from smith.records.task import Leak, LeakKind
+from smith.records.task import Leak, LeakKind, Variant
 
 _MOST_ARCHIVES = 4
 
@@ -45,7 +45,13 @@ class Study:
 
 
 def study(
-    repo: Repository, candidate: Candidate, recipe: Recipe, trees: Trees, files: Sequence[str], reference: bytes
+    repo: Repository,
+    candidate: Candidate,
+    recipe: Recipe,
+    trees: Trees,
+    files: Sequence[str],
+    reference: bytes,
+    variant: Variant = Variant.FIX,
 ) -> Study:
     """Read the starting tree, the reference and the hidden tests. ``files`` are the test files to run."""
     start, solved, tests = (_files(repo, tree) for tree in (trees.start, trees.solved, trees.hidden.tree))
@@ -56,7 +62,9 @@ def study(
         after = World(blobs, _laid_over(solved, tests, trees.hidden.removed))
         added = added_lines(reference)
         addition = Addition(added, _texts(seen, added))
-        interface = find_interface(before, after, files, tests, added)
+        # What tests ask for that the base lacks is no part of making the base faster: such tests guard nothing.
+        asks = variant is not Variant.OPTIMIZE
+        interface = find_interface(before, after, files, tests, added) if asks else Interface()
         told = words_of(candidate)
         asked = [name for name in addition.identifiers if code_like(name) and name in told]
         scan = SourceScan(blobs, start, addition, asked)
@@ -73,7 +81,8 @@ def study(
         Leak(kind=LeakKind.ARCHIVE, action="noted", path=path, excerpt="not looked into")
         for path in scan.archives[:_MOST_ARCHIVES]
     ]
-    leaks = (*scan.leaks(), *environment_leaks(candidate.repo, names, packages), *archives)
+    copies = sibling_leaks(addition) if variant.has_own_start else []
+    leaks = (*copies, *scan.leaks(), *environment_leaks(candidate.repo, names, packages), *archives)
     return Study(briefing, new_tests, leaks, interface.unnamed)
 
 

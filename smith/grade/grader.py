@@ -15,12 +15,14 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
+from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.results import Outcome, TestResult, TestRun
+from smith.records.task import Variant
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 400
@@ -44,6 +46,7 @@ def grade(
     receipt = expected.receipt
     used = environment.describe()
     unlike = used.unlike(receipt.environment) if receipt.environment else ""
+    notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
     shape = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -52,7 +55,7 @@ def grade(
         "receipt": expected.blob,
         "sandbox": bench.sandbox.name,
         "environment": used,
-        "notes": (f"the environment is not the receipt's: {unlike}",) if unlike else (),
+        "notes": notes,
     }
     zero_f2p, zero_p2p = (Count(passed=0, total=len(ids)) for ids in (receipt.fail_to_pass, receipt.pass_to_pass))
 
@@ -101,6 +104,12 @@ def grade(
     tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
     f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
     kind, reasons = decide(run, tests, f2p, p2p)
+    if kind is GradeVerdict.SOLVED and is_asked(bundle, receipt.device):
+        files = touched(bench.store, bundle, submission)
+        idle = [i for i in receipt.fail_to_pass if not own_launches(bundle, results[i], files)]
+        if idle:
+            kind = GradeVerdict.FAILED
+            reasons = tuple(Reason(code="not_launched", detail=f"{i} passes without the kernels") for i in idle[:10])
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 
@@ -122,6 +131,8 @@ def grade(
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA
         reason = Reason(code="workload_failed", detail=str(error))
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
+    if bundle.spec.variant is Variant.OPTIMIZE:
+        notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
     if timing.low <= max(1.0, timing.noise_high):
         detail = (
             f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
@@ -134,8 +145,11 @@ def grade(
             tests=tests,
             speedup=timing,
             speedup_reason="measured",
+            notes=notes,
         )
-    return verdict(GradeVerdict.SOLVED, f2p=f2p, p2p=p2p, tests=tests, speedup=timing, speedup_reason="measured")
+    return verdict(
+        GradeVerdict.SOLVED, f2p=f2p, p2p=p2p, tests=tests, speedup=timing, speedup_reason="measured", notes=notes
+    )
 
 
 def decide(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -41,36 +41,69 @@ def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | Non
 
     With ``memory``, reading further versions of a file takes a fraction of the time, with the same result.
     """
-    lexed_before, declared_before = (memory.lexed, memory.declared) if memory else (None, None)
-    where = path.lower()
-    if where.endswith(_ASSEMBLY):
+    if path.lower().endswith(_ASSEMBLY):
         return _assembly(text)
+    matching = _matching(text, path, rules, memory)
+    if matching is None:
+        return NOTHING
+    rule, lexed = matching
+    kernels: dict[str, Kernel] = {}
+    for one, entry in _kernels(rule, lexed, memory):
+        kernel = _kernel(rule.language, text[one.begin : one.end], *_rest_of_lines(text, one.begin, one.end), entry)
+        earlier = kernels.get(one.name)
+        kernels[one.name] = _joined(earlier, kernel) if earlier else kernel
+    return Source(rule.language, kernels) if kernels else NOTHING
+
+
+@dataclass(frozen=True)
+class Located:
+    """One kernel where it stands: offsets of its first specifier, of its opening brace, and behind the closing one."""
+
+    name: str
+    language: str
+    begin: int
+    body: int
+    end: int
+
+
+def locate(text: str, path: str, rules: Sequence[SourceRule]) -> list[Located]:
+    """Every kernel of a C-like file with its place, in order; overloads are listed each. Assembly has none."""
+    matching = None if path.lower().endswith(_ASSEMBLY) else _matching(text, path, rules, None)
+    if matching is None:
+        return []
+    rule, lexed = matching
+    found = (one for one, _ in _kernels(rule, lexed, None))
+    return [Located(one.name, rule.language, one.begin, one.body, one.end) for one in found]
+
+
+def _matching(
+    text: str, path: str, rules: Sequence[SourceRule], memory: Memory | None
+) -> tuple[SourceRule, c_lexical.Text] | None:
+    """The rule that a file fits and its text in parts; None where it holds no kernels."""
+    where = path.lower()
     # Most files hold no kernels, and their text with its comments tells so already.
     includes = _INCLUDE.findall(text)
     if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
-        return NOTHING
-    lexed = c_lexical.lex(text, lexed_before)
+        return None
+    lexed = c_lexical.lex(text, memory.lexed if memory else None)
     includes = _INCLUDE.findall(lexed.words)
     rule = next((rule for rule in rules if rule.matches(where, lexed.words, includes)), None)
-    if rule is None or not _marked(rule, lexed.words):
-        return NOTHING
-    kernels: dict[str, Kernel] = {}
+    return (rule, lexed) if rule is not None and _marked(rule, lexed.words) else None
+
+
+def _kernels(
+    rule: SourceRule, lexed: c_lexical.Text, memory: Memory | None
+) -> Iterator[tuple[c_functions.Function, bool]]:
+    """Each kernel by the rule, and whether the host launches it."""
     own = _own_specifiers(lexed)
     entry = _KERNEL_WORD.get(rule.language, _ENTRY)
-    for one in c_functions.functions(lexed, words=rule.language in _KERNEL_WORD, pieces=declared_before):
+    pieces = memory.declared if memory else None
+    for one in c_functions.functions(lexed, words=rule.language in _KERNEL_WORD, pieces=pieces):
         header = lexed.plain[one.begin : one.body]
         specifiers = [own[word] for word in _WORD.findall(header) if word in own] if own else []
         if specifiers or rule.is_kernel(header, lexed.plain[one.body : one.end]):
-            kernel = _kernel(
-                rule.language,
-                text[one.begin : one.end],
-                *_rest_of_lines(text, one.begin, one.end),
-                any(specifiers) or entry.search(header) is not None,
-            )
-            name = _COLONS.sub("::", one.name)
-            earlier = kernels.get(name)
-            kernels[name] = _joined(earlier, kernel) if earlier else kernel
-    return Source(rule.language, kernels) if kernels else NOTHING
+            named = one._replace(name=_COLONS.sub("::", one.name))
+            yield named, any(specifiers) or entry.search(header) is not None
 
 
 @lru_cache

@@ -67,13 +67,50 @@ def read(text: str, decorators: Mapping[str, str]) -> Source:
                 break
             found += definitions
     kernels: dict[str, Kernel] = {}
-    aliases = dict(_aliases(text)) if found else {}
+    aliases = imported_names(text) if found else {}
     for one in found:
         language = _language(one.decorators, aliases, decorators)
         if language is not None:
             earlier = kernels.get(one.name)
             kernels[one.name] = Kernel(language, earlier.text + one.text if earlier else one.text)
     return Source(main_language(kernels), kernels)
+
+
+@dataclass(frozen=True)
+class Located:
+    """One kernel where it stands: its name is that of :func:`read`."""
+
+    name: str
+    language: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def locate(text: str, decorators: Mapping[str, str]) -> list[Located]:
+    """Every kernel of a Python file with its syntax, in order; definitions of one name are listed each.
+
+    Empty where this Python cannot parse the file.
+    """
+    tree = parse(text)
+    if tree is None:
+        return []
+    aliases = imported_names(text)
+    found: list[Located] = []
+    for name, node in _functions(tree.body, ""):
+        names = tuple(dotted for decorator in node.decorator_list for dotted in _dotted(decorator))
+        language = _language(names, aliases, decorators)
+        if language is not None:
+            found.append(Located(name, language, node))
+    return found
+
+
+def imported_names(text: str) -> dict[str, str]:
+    """What each imported name of a Python file stands for (``tl``: ``triton.language``)."""
+    return dict(_aliases(text))
+
+
+def docstring_end(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int | None:
+    """The last line of a function's docstring; None where it has none."""
+    return node.body[0].end_lineno if len(_without_docstring(node.body)) < len(node.body) else None
 
 
 def same_code(before: str, after: str) -> bool:

@@ -16,8 +16,9 @@ from smith.paths import write_atomically
 Oid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 """A git object id, SHA-1 or SHA-256, whole and in lower case."""
 
-TaskId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+)?$")]
-"""``owner__repo-number`` in lower case (SWE-bench's form), with ``~variant`` where a bundle is not the plain fix."""
+TaskId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+(-[a-z]+)?)?$")]
+"""``owner__repo-number`` in lower case (SWE-bench's form), with ``~variant`` where a bundle is not the plain fix:
+``~author``, ``~optimize``, ``~port-triton``."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$")]
 

@@ -30,6 +30,7 @@ class ReasonCode(StrEnum):
     NO_SPEEDUP = "no_speedup"
     NEEDS_DEVICE = "needs_device"
     NEEDS_WORKLOAD = "needs_workload"
+    NEEDS_SOLUTION = "needs_solution"
     NOT_INTERPRETABLE = "not_interpretable"
     ENVIRONMENT = "environment"
     BUILD_FAILED = "build_failed"
@@ -107,7 +108,8 @@ class Receipt(Document):
     base_failures: dict[str, Failure] = {}
     """How each fail-to-pass id fails on the base."""
     launches: dict[str, int] = {}
-    """Launches and nested calls of changed kernels while the fail-to-pass ids pass."""
+    """Launches and nested calls of changed kernels while the fail-to-pass ids pass; for the variant ``optimize``, which
+    has none, while the pass-to-pass ids do."""
     sensitivity: float | None = None
     timing: Timing | None = None
     arms: tuple[Arm, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from smith.records.base import Document, Oid, Record, TaskId
 from smith.records.candidate import KernelChange, Kind
@@ -26,7 +26,8 @@ class Source(Record):
     base_tree: Oid
     """Tree of the base commit upstream."""
     tree: Oid
-    """Tree that the task starts from; equal to ``base_tree`` unless files had to be left out."""
+    """Tree that the task starts from; equal to ``base_tree`` unless files had to be left out, or the variant starts
+    elsewhere: then it is that tree with ``solution/start.patch`` applied."""
     left_out: tuple[str, ...] = ()
     """Files of the base tree whose content the mirror lacks."""
     merged: Oid
@@ -100,12 +101,50 @@ class Leak(Record):
         return f"{self.action} {self.kind.value} {place}{part}{': ' + self.excerpt if self.excerpt else ''}"
 
 
+class Variant(StrEnum):
+    """What is made of a pull request."""
+
+    FIX = "fix"
+    """What it did, from its base."""
+    OPTIMIZE = "optimize"
+    """Its base made faster; nothing but speed counts."""
+    AUTHOR = "author"
+    """The bodies of its kernels written anew, from the merged source without them."""
+    PORT = "port"
+    """Its kernels in another language, from the merged source with the old ones beside it to be read."""
+
+    @property
+    def has_own_start(self) -> bool:
+        """Whether it starts from a tree that upstream never had."""
+        return self in (Variant.AUTHOR, Variant.PORT)
+
+
+PORT_LANGUAGES = ("triton", "hip")
+"""Into which kernels can be ported."""
+
+
+class Port(Record):
+    """What a port is from and to."""
+
+    to: Literal["triton", "hip"]
+    origin: tuple[str, ...]
+    """Languages of the kernels as they were merged."""
+    oracle: tuple[str, ...]
+    """Files of the starting tree that hold these kernels whole. They are there to be read, and gone when it is
+    graded."""
+    solved: bool
+    """Whether the reference patch is a port. Where it is not, it gives the old bodies back, which shows that the tests
+    tell, and not that the port can be written."""
+
+
 class SmithMetadata(Record):
     """Everything of ours in ``task.toml``."""
 
     schema_version: Literal[1] = 1
     id: TaskId
-    variant: Literal["fix", "optimize"] = "fix"
+    variant: Variant = Variant.FIX
+    port: Port | None = None
+    """Given for ``port`` only."""
     kind: Kind
     languages: tuple[str, ...]
     devices: tuple[str, ...]
@@ -119,6 +158,25 @@ class SmithMetadata(Record):
     """What the hidden tests use and the start lacks."""
     leaks: tuple[Leak, ...] = Field(default=(), exclude_if=_empty)
     """What the leakage scan found and let pass or took out."""
+
+    @model_validator(mode="after")
+    def _named_by_variant(self) -> SmithMetadata:
+        if (self.port is not None) != (self.variant is Variant.PORT):
+            raise ValueError("a port says what it is from and to, and nothing else does")
+        suffix = suffix_of(self.variant, self.port.to if self.port else None)
+        if self.id.partition("~")[2] != suffix:
+            raise ValueError(f"the id of this variant ends in {f'~{suffix}' if suffix else 'the number'}")
+        return self
+
+
+def suffix_of(variant: Variant, to: str | None = None) -> str:
+    """What the id of a variant has behind its tilde; empty for the plain fix, which has none."""
+    return "" if variant is Variant.FIX else f"{variant.value}-{to}" if to else variant.value
+
+
+def plain_id(task_id: str) -> str:
+    """The id of the plain fix of a pull request, whichever variant ``task_id`` is: what variants have in common."""
+    return task_id.partition("~")[0]
 
 
 class Metadata(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,6 +14,8 @@ from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
 from smith.freeze.named import unnamed
 from smith.freeze.overlap import Addition, added_lines
+from smith.git.patches import apply
+from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
@@ -21,6 +24,7 @@ from smith.records.candidate import Kind
 from smith.records.receipt import Arm, ReasonCode, Receipt, Timing, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
+from smith.records.task import Variant
 from smith.validate.select import CollectedId, choose
 
 ALONE_LIMIT = 3
@@ -82,9 +86,13 @@ class Validation:
     ) -> None:
         self.bundle, self.bench, self.repeats = bundle, bench, repeats
         self.builder, self.step = builder, step
+        self.variant = bundle.spec.variant
+        self.unsolved = bundle.spec.port is not None and not bundle.spec.port.solved
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
+            solved = apply(bench.store.scratch, bundle.spec.source.tree, bundle.reference)
+            self.solved_files = touched(bench.store, bundle, solved)
         except PatchError as error:
             raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
 
@@ -97,6 +105,10 @@ class Validation:
         if interpreter:
             not_proved.append("speed: the interpreter says nothing about it")
             not_proved.append("that the kernels compile for a GPU, or are right on one")
+        if interpreter and self.variant.has_own_start and found.fail_to_pass:
+            not_proved.append(
+                "that the kernels which are launched do all of the work: launches are counted, not results"
+            )
         if found.fail_to_pass and not interpreter:
             not_proved.append(
                 "that the fail-to-pass tests reach the changed code: calls are not counted on this device"
@@ -180,8 +192,11 @@ class Validation:
         self.step("nop 1")
         # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
         second = self._arm("nop", 1, environment, [i for i in chosen if _ran(first[i])], found)
-        found.fail_to_pass = [i for i in passing if second[i].outcome in _FAILING and self._may_count(i)]
+        found.fail_to_pass = [i for i in passing if second[i].outcome in _FAILING and self._may_count(first[i])]
         guards = [i for i in passing if second[i].outcome is Outcome.PASSED]
+        if self.variant is Variant.OPTIMIZE:
+            # Nothing but these holds a speed-up to its results: cheap tests must not crowd out those that launch it.
+            guards = [i for i in guards if self._launches([first[i]])] or guards
         found.pass_to_pass = affordable(guards, {i: first[i].seconds for i in guards}, budget / 2)
         inverted = [
             i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
@@ -190,12 +205,21 @@ class Validation:
         self._repeat(environment, found, suspects[:SUSPECTS])
         found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
         found.base_results = {i: second[i] for i in found.fail_to_pass}
-        found.launches = self._launches([first[i] for i in found.fail_to_pass])
+        found.launches = self._launches([first[i] for i in found.fail_to_pass or self._guarding(found)])
         return self._judge(found, first, inverted)
 
-    def _may_count(self, test_id: str) -> bool:
-        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed."""
-        return test_id.split("::", 1)[0] in self.bundle.selection.files
+    def _may_count(self, result: TestResult) -> bool:
+        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed, or for a variant from
+        one that reaches its kernels. Where speed alone counts there is none."""
+        if self.variant is Variant.OPTIMIZE or result.id.split("::", 1)[0] not in self.bundle.selection.files:
+            return False
+        if self.unsolved or not is_asked(self.bundle, self.bench.device):
+            return True
+        return bool(own_launches(self.bundle, result, self.solved_files))
+
+    def _guarding(self, found: Findings) -> list[str]:
+        """The ids whose launches tell what is guarded, where nothing fails on the base."""
+        return found.pass_to_pass if self.variant is Variant.OPTIMIZE else []
 
     # -- selecting ----------------------------------------------------------------------------------------------
 
@@ -258,6 +282,8 @@ class Validation:
             if place.build_error:
                 raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
             results = place.run(ids, stop_after_s=stop_after_s, alone=alone).by_id()
+            if cut_off := _cut_off(ids, results):
+                results |= place.run(cut_off, alone=cut_off).by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
         outcomes = [r.outcome for r in complete.values()]
         passed = outcomes.count(Outcome.PASSED)
@@ -307,6 +333,11 @@ class Validation:
 
     def _launches(self, results: Sequence[TestResult]) -> dict[str, int]:
         """Launches and nested calls of kernels in changed files, summed over ``results``."""
+        if self.variant.has_own_start:
+            total: Counter[str] = Counter()
+            for result in results:
+                total.update(own_launches(self.bundle, result, self.solved_files))
+            return dict(sorted(total.items()))
         files = {k.path for k in self.bundle.spec.kernels}
         symbols = {f"{k.path}::{s}" for k in self.bundle.spec.kernels for s in k.code}
         counts: dict[str, int] = {}
@@ -333,7 +364,7 @@ class Validation:
     def _judge(self, found: Findings, first: dict[str, TestResult], inverted: Sequence[str]) -> Findings:
         if found.fail_to_pass:
             return self._judge_tests(found)
-        if self.bundle.spec.kind in (Kind.PERF, Kind.TUNING):
+        if self.bundle.spec.kind in (Kind.PERF, Kind.TUNING) and not self.variant.has_own_start:
             return self._judge_speed(found)
         if found.flaky:
             names = ", ".join(sorted(found.flaky)[:3])
@@ -352,6 +383,9 @@ class Validation:
         )
 
     def _judge_tests(self, found: Findings) -> Findings:
+        if self.unsolved:
+            detail = "the tests tell, and no port is known that passes them: freeze it again with --solution"
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_SOLUTION, detail)
         counted = self.bench.device.startswith("interpreter")
         if counted and not found.launches:
             return found.end(
@@ -367,14 +401,21 @@ class Validation:
 
     def _judge_speed(self, found: Findings) -> Findings:
         """A performance task without failing tests: its reference must be measurably faster."""
-        if self.bench.device.startswith("interpreter"):
-            return found.end(
-                Verdict.UNRESOLVABLE,
-                ReasonCode.NEEDS_DEVICE,
-                "nothing fails on the base, and the interpreter measures no speed",
-            )
+        interpreter = self.bench.device.startswith("interpreter")
+        held = "nothing fails on the base, and "
+        if self.variant is Variant.OPTIMIZE:
+            if not found.pass_to_pass:
+                return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
+            if interpreter and not found.launches:
+                detail = "no test that passes on base and reference launches a changed kernel"
+                return found.end(Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, detail)
+            held = f"correctness held ({len(found.pass_to_pass)} tests pass on base and reference), and "
+        if interpreter:
+            detail = f"{held}the interpreter measures no speed"
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.bundle.selection.workloads:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, "the recipe names no workload to time")
+            detail = f"{held}the recipe names no workload to time"
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, detail)
         if not found.pass_to_pass or found.environment is None:
             return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
         self.step("timing")
@@ -406,6 +447,16 @@ def affordable(ids: Sequence[str], seconds: Mapping[str, float], budget_s: float
             break
         kept.add(test_id)
     return [i for i in ids if i in kept]
+
+
+def _cut_off(ids: Sequence[str], results: Mapping[str, TestResult]) -> list[str]:
+    """Those that no process came to, because an earlier test of their file ended it: each is run in one of its own.
+
+    A kernel that traps would otherwise show in one test only.
+    """
+    crashed = {i.split("::", 1)[0] for i, result in results.items() if result.outcome is Outcome.CRASHED}
+    missing = (i for i in ids if i not in results or results[i].outcome is Outcome.MISSING)
+    return [i for i in missing if i.split("::", 1)[0] in crashed]
 
 
 def _ran(result: TestResult) -> bool:
