@@ -46,9 +46,10 @@ _VALUED = frozenset({
     "-t", "--target", "--platform", "--python", "--python-version", "--cache-dir", "--log", "--retries", "--timeout",
     "--progress-bar", "--root", "--prefix", "--src",
 })  # fmt: skip
-# Of the machine that runs the automation, or secret, or meaning something to smith itself.
+# Of the machine that runs the automation, or secret, or meaning something to smith itself. One that says "this is CI"
+# makes tests lenient: one upstream's own comparison only warns where it is set.
 _NOT_OURS = re.compile(
-    r"(?:GITHUB|GH|ACTIONS|RUNNER|DOCKER|CI|AWS|AZURE|S3|PIP|UV|CONDA|MODAL)(?:_\w+)?\Z"
+    r"(?:\w+_)?CI(?:_\w+)?\Z|(?:GITHUB|GH|ACTIONS|RUNNER|DOCKER|CI|AWS|AZURE|S3|PIP|UV|CONDA|MODAL)(?:_\w+)?\Z"
     r"|.*(?:TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL)"
     r"|(?:PATH|HOME|USER|SHELL|PWD|TMPDIR|LD_\w+|PYTHON\w*|VIRTUAL_ENV|TRITON_INTERPRET|PYTEST_ADDOPTS)\Z"
     r"|(?:CUDA|HIP|ROCR|ASCEND_RT|ZE)_VISIBLE_DEVICES\Z"

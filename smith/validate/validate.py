@@ -376,6 +376,12 @@ class Validation:
         unable = [r for r in first.values() if r.outcome is Outcome.NOT_INTERPRETABLE]
         if unable:
             return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, unable[0].message)
+        unseen = [i for i, r in first.items() if r.outcome is Outcome.MISSING and self._may_count(r)]
+        if unseen:
+            detail = (
+                f"none of the tests that ran fails on the base, and {len(unseen)} were not reached in the time allowed"
+            )
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, detail)
         return found.end(
             Verdict.INVALID,
             ReasonCode.NO_FAIL_TO_PASS,

@@ -180,7 +180,8 @@ jobs:
   test:
     container: somewhere/image:1
     env:
-      KERNELS_CI: 1
+      KERNELS_MODE: 1
+      KERNELS_CI_ENV: 1
       CUDA_VISIBLE_DEVICES: 0
       FROM_SECRET: ${{ secrets.x }}
     steps:
@@ -207,11 +208,11 @@ def test_a_workflow_tells_how_tests_are_run() -> None:
     assert seen.system == [("libopenmpi-dev", where)]
     assert seen.tests == [("pytest -q tests/ops", where)]
     assert seen.builds == [("python setup.py build_ext --inplace", where)]
-    assert {(name, value) for name, value, _ in seen.env} == {("SHARED", "1"), ("KERNELS_CI", "1")}
+    assert {(name, value) for name, value, _ in seen.env} == {("SHARED", "1"), ("KERNELS_MODE", "1")}
     recipe = detected({".github/workflows/ci.yml": WORKFLOW}).recipe
     assert recipe.build == (("python", "setup.py", "build_ext", "--inplace"),)
     assert recipe.system_packages == ("libopenmpi-dev",)
-    assert recipe.env == {"OMP_NUM_THREADS": "1", "SHARED": "1", "KERNELS_CI": "1"}
+    assert recipe.env == {"OMP_NUM_THREADS": "1", "SHARED": "1", "KERNELS_MODE": "1"}
 
 
 def test_a_variable_of_a_single_job_is_a_mode_of_that_job() -> None:
