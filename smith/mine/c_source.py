@@ -32,8 +32,10 @@ _ASSEMBLY_NAME = re.compile(
 class Memory:
     """What was read of earlier files and is likely to be in later ones: parts of text, and only so many bytes."""
 
-    lexed: c_lexical.Pieces = field(default_factory=lambda: Remembered(6 << 20))
-    declared: c_functions.Pieces = field(default_factory=lambda: Remembered(4 << 20))
+    lexed: c_lexical.Pieces = field(default_factory=lambda: Remembered(2 << 20))
+    declared: c_functions.Pieces = field(default_factory=lambda: Remembered(2 << 20))
+    likely: Remembered[str, bool] = field(default_factory=lambda: Remembered(2 << 20))
+    """Paths of files that held kernels."""
 
 
 def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | None = None) -> Source:
@@ -46,9 +48,10 @@ def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | Non
     if where.endswith(_ASSEMBLY):
         return _assembly(text)
     # Most files hold no kernels, and their text with its comments tells so already.
-    includes = _INCLUDE.findall(text)
-    if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
-        return NOTHING
+    if not (memory and memory.likely.get(where)):
+        includes = _INCLUDE.findall(text)
+        if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
+            return NOTHING
     lexed = c_lexical.lex(text, lexed_before)
     includes = _INCLUDE.findall(lexed.words)
     rule = next((rule for rule in rules if rule.matches(where, lexed.words, includes)), None)
@@ -70,6 +73,8 @@ def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | Non
             name = _COLONS.sub("::", one.name)
             earlier = kernels.get(name)
             kernels[name] = _joined(earlier, kernel) if earlier else kernel
+    if memory and kernels:
+        memory.likely.keep(where, True, 100 + len(where))
     return Source(rule.language, kernels) if kernels else NOTHING
 
 
@@ -100,7 +105,7 @@ def _rest_of_lines(text: str, begin: int, end: int) -> tuple[str, str]:
     return text[text.rfind("\n", 0, begin) + 1 : begin], text[end : len(text) if line_end < 0 else line_end + 1]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _kernel(language: str, definition: str, before: str, after: str, entry: bool) -> Kernel:
     """One kernel, and the same object for the same definition: versions of a file share most of theirs."""
     return Kernel(language, before + definition + after, entry, ((len(before), len(before) + len(definition)),))

@@ -23,7 +23,7 @@ from smith.git.history import Change
 from smith.mine.classify import Shape
 from smith.mine.rules import Rules
 
-LAYOUT = b"3"
+LAYOUT = b"4"
 """Part of every key; changed whenever the same changes and rules come to another shape."""
 
 MIGRATIONS: Migrations = (
@@ -47,11 +47,10 @@ class Store:
 
     def key(self, changes: Sequence[Change]) -> bytes:
         """The name of the shape of ``changes``."""
-        digest = hashlib.blake2b(self._prefix, digest_size=20)
-        for one in changes:
-            parts = (one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.status, one.path, one.old_path or "")
-            digest.update("\0".join(parts).encode("utf-8", "surrogateescape") + b"\n")
-        return digest.digest()
+        rows = ((c.old_mode, c.new_mode, c.old_oid, c.new_oid, c.status, c.path, c.old_path or "") for c in changes)
+        lines = "".join(["\0".join(row) + "\n" for row in rows])
+        named = self._prefix + lines.encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(named, digest_size=20).digest()
 
     def shapes(self, keys: Iterable[bytes]) -> dict[bytes, Shape]:
         """The shapes that are known."""
