@@ -8,22 +8,23 @@ examples; the body of a kernel changes where a line inside such a function does,
 native.
 
 Without YARDSTICK only the times are taken: a scan with nothing remembered, one with everything remembered, and what git
-alone takes to print the history and to read the blobs that mining had to read.
+alone takes to print the history and to read the blobs that mining had to read. Each scan is a process of its own with
+its workers and git's processes; processor time and memory are theirs together. Wall times say little on a machine that
+does something else besides: then compare processor times.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from processes import Usage, run
 
 from smith.git.repository import Repository
 from smith.mine import rules as rules_
@@ -93,17 +94,26 @@ def _share(name: str, ours: set[Any], theirs: set[Any], shown: int) -> None:
             print(f"    {what}: {one}")
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Wall seconds of one call."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+SCAN = """
+import sys, time
+from pathlib import Path
+from smith.git.repository import Repository
+from smith.mine.survey import survey
+repo, cache = Repository.discover(Path(sys.argv[1])), Path(sys.argv[2])
+began = time.perf_counter()
+survey(repo, repo="bench/mark", cache=cache)
+print(time.perf_counter() - began)
+"""
+BARE = """
+git --git-dir="$0" log --first-parent -m --raw --no-abbrev "$1" >/dev/null
+git --git-dir="$0" cat-file --batch --buffer <"$2" >/dev/null
+"""
 
 
-def read_blobs(git: Iterable[str], oids: Iterable[str]) -> None:
-    """What any scan must do: read the blobs, each once."""
-    lines = "".join(f"{oid}\n" for oid in oids).encode()
-    subprocess.run([*git, "cat-file", "--batch", "--buffer"], input=lines, stdout=subprocess.DEVNULL, check=True)
+def scan(place: Path, cache: Path) -> tuple[float, Usage]:
+    """Wall seconds of one survey of the repository at ``place`` without the start of its process, and what it took."""
+    used = run([sys.executable, "-c", SCAN, str(place), str(cache)])
+    return float(used.output), used
 
 
 FILE = """import triton
@@ -151,13 +161,17 @@ def growth(sizes: Sequence[int]) -> None:
         with tempfile.TemporaryDirectory() as place:
             repo = make_up(Path(place) / "up.git", size)
             cache = Path(place) / "mining.db"
-            full = seconds(lambda repo=repo, cache=cache: survey(repo, repo="bench/mark", cache=cache))
-            again = seconds(lambda repo=repo, cache=cache: survey(repo, repo="bench/mark", cache=cache))
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            full, used = scan(repo.git_dir, cache)
+            again, used_again = scan(repo.git_dir, cache)
         print(
-            f"{size:7} commits   full {full:7.2f} s, {1000 * full / size:.2f} ms a commit   "
-            f"nothing new {again:6.2f} s   {memory:.0f} MB"
+            f"{size:7} commits   full {full:7.2f} s, {used.processor:7.2f} s of processors,"
+            f" {1000 * used.processor / size:.2f} ms a commit   "
+            f"nothing new {again:6.2f} s, {used_again.processor:6.2f} s of processors   {used.memory:.0f} MB"
         )
+
+
+def _middle(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -180,34 +194,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = [json.loads(line) for line in asked.yardstick.read_text("utf-8").splitlines() if line]
         compare(found, rows, asked.show)
     rules = rules_.load()
+    # In the order of history, which is the best one for git.
     judged = {
-        oid
+        oid: None
         for case in found.cases
         for change in case.merged.changes
         if rules.may_hold_kernels(change.path) and not change.exact
         for oid in (change.old_oid, change.new_oid)
         if set(oid) != {"0"}
     }
-    git = ["git", f"--git-dir={repo.git_dir}"]
-    log = [*git, "log", "--first-parent", "-m", "--raw", "--no-abbrev", repo.resolve(branch)]
-
-    def bare() -> None:
-        subprocess.run(log, stdout=subprocess.DEVNULL, check=True)
-        read_blobs(git, judged)
-
     with tempfile.TemporaryDirectory() as place:
+        blobs = Path(place) / "blobs"
+        blobs.write_text("".join(f"{oid}\n" for oid in judged))
+        bare = ["sh", "-ec", BARE, str(repo.git_dir), repo.resolve(branch), str(blobs)]
         full, again, plain = [], [], []
         for turn in range(asked.rounds):
             cache = Path(place) / f"{turn}.db"
-            full.append(seconds(lambda cache=cache: survey(repo, repo="bench/mark", cache=cache)))
-            again.append(seconds(lambda cache=cache: survey(repo, repo="bench/mark", cache=cache)))
-            plain.append(seconds(bare))
-    ratios = sorted(a / b for a, b in zip(full, plain, strict=True))
-    memory = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(f"git log --raw and {len(judged)} blobs   {statistics.median(plain):.2f} s")
-    print(f"full scan               {statistics.median(full):.2f} s, {statistics.median(ratios):.1f}x of git alone")
-    print(f"scan of nothing new     {statistics.median(again):.2f} s")
-    print(f"memory                  {memory[0]:.0f} MB here, at most {memory[1]:.0f} MB in a child")
+            full.append(scan(repo.git_dir, cache))
+            again.append(scan(repo.git_dir, cache))
+            plain.append(run(bare))
+    walls = [a.seconds for a in plain]
+    ratios = [one / other for (one, _), other in zip(full, walls, strict=True)]
+    effort = [one.processor / other.processor for (_, one), other in zip(full, plain, strict=True)]
+    middle = _middle(walls), _middle([a.processor for a in plain])
+    print(f"git log, {len(judged)} blobs   {middle[0]} s, {middle[1]} s of processors")
+    for name, scans in (("full scan", full), ("scan of nothing new", again)):
+        middle = _middle([wall for wall, _ in scans]), _middle([used.processor for _, used in scans])
+        start = _middle([used.seconds - wall for wall, used in scans])
+        print(f"{name:23} {middle[0]} s, {middle[1]} s of processors (and {start} s to start)")
+    print(f"full scan / git alone   {_middle(ratios)}x the time, {_middle(effort)}x the processor time")
+    most = max((used for _, used in full), key=lambda used: used.memory)
+    each = ", ".join(f"{name.split()[0]} {size:.0f}" for name, size in most.peak.items())
+    print(f"memory at the peak      {most.memory:.0f} MB in all processes: {each}")
     return 0
 
 

@@ -14,6 +14,8 @@ from smith.git.repository import Repository
 
 # So many requests fit into a pipe: neither side ever waits for the other to read.
 _AT_ONCE = 500
+# Git would keep a hundred megabytes of bases in each process, and map all of the packs. So much is as fast.
+_FRUGAL = ("core.deltaBaseCacheLimit=16m", "core.packedGitWindowSize=1m", "core.packedGitLimit=8m")
 
 
 class Blobs:
@@ -56,7 +58,8 @@ class Blobs:
     def _ask(self, oids: Sequence[str]) -> None:
         if self._child is None:
             # A partial clone's own configuration would make git look for what is missing elsewhere, and die of it.
-            self._child = plain(self._repo).popen("cat-file", "--batch")
+            settings = [part for setting in _FRUGAL for part in ("-c", setting)]
+            self._child = plain(self._repo).popen(*settings, "cat-file", "--batch")
         assert self._child.stdin is not None
         try:
             self._child.stdin.write("".join(f"{oid}\n" for oid in oids).encode())

@@ -32,8 +32,10 @@ _ASSEMBLY_NAME = re.compile(
 class Memory:
     """What was read of earlier files and is likely to be in later ones: parts of text, and only so many bytes."""
 
-    lexed: c_lexical.Pieces = field(default_factory=lambda: Remembered(6 << 20))
-    declared: c_functions.Pieces = field(default_factory=lambda: Remembered(4 << 20))
+    lexed: c_lexical.Pieces = field(default_factory=lambda: Remembered(2 << 20))
+    declared: c_functions.Pieces = field(default_factory=lambda: Remembered(2 << 20))
+    likely: Remembered[str, bool] = field(default_factory=lambda: Remembered(2 << 20))
+    """Paths of files that held kernels."""
 
 
 def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | None = None) -> Source:
@@ -52,6 +54,8 @@ def read(text: str, path: str, rules: Sequence[SourceRule], memory: Memory | Non
         kernel = _kernel(rule.language, text[one.begin : one.end], *_rest_of_lines(text, one.begin, one.end), entry)
         earlier = kernels.get(one.name)
         kernels[one.name] = _joined(earlier, kernel) if earlier else kernel
+    if memory and kernels:
+        memory.likely.keep(path.lower(), True, 100 + len(path))
     return Source(rule.language, kernels) if kernels else NOTHING
 
 
@@ -82,9 +86,10 @@ def _matching(
     """The rule that a file fits and its text in parts; None where it holds no kernels."""
     where = path.lower()
     # Most files hold no kernels, and their text with its comments tells so already.
-    includes = _INCLUDE.findall(text)
-    if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
-        return None
+    if not (memory and memory.likely.get(where)):
+        includes = _INCLUDE.findall(text)
+        if not any(_loosened(rule).matches(where, text, includes) and _marked(rule, text) for rule in rules):
+            return None
     lexed = c_lexical.lex(text, memory.lexed if memory else None)
     includes = _INCLUDE.findall(lexed.words)
     rule = next((rule for rule in rules if rule.matches(where, lexed.words, includes)), None)
@@ -133,7 +138,7 @@ def _rest_of_lines(text: str, begin: int, end: int) -> tuple[str, str]:
     return text[text.rfind("\n", 0, begin) + 1 : begin], text[end : len(text) if line_end < 0 else line_end + 1]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _kernel(language: str, definition: str, before: str, after: str, entry: bool) -> Kernel:
     """One kernel, and the same object for the same definition: versions of a file share most of theirs."""
     return Kernel(language, before + definition + after, entry, ((len(before), len(before) + len(definition)),))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -14,6 +13,7 @@ from smith.mine import kernels
 from smith.mine.blobs import Blobs
 from smith.mine.devices import Named, named
 from smith.mine.lines import changed_lines
+from smith.mine.remembered import HandedOn
 from smith.mine.rules import Rules
 from smith.mine.source import NOTHING, Source, main_language
 from smith.records.base import Record
@@ -32,8 +32,10 @@ _CHANGES: dict[str, Literal["added", "modified", "deleted", "renamed", "type"]] 
 _BY_PATH_ONLY = frozenset({Role.TEST, Role.TEST_SUPPORT, Role.BENCHMARK, Role.CI, Role.VENDORED, Role.GENERATED})
 COMPILED = "<compiled>"
 """Stands for the kernels of a code object, whose names are not read."""
-_REMEMBERED = 2000
-_REMEMBERED_BYTES = 64 << 20
+_REMEMBERED_BYTES = 16 << 20
+"""Of what was read, and as much again of blobs."""
+_AT_ONCE = 64
+"""Changes whose blobs are held together: a mass edit may be larger than memory."""
 
 _Version = tuple[str, str]
 """One version of a file: object id and path."""
@@ -97,9 +99,8 @@ class Classifier:
     def __init__(self, blobs: Blobs, rules: Rules) -> None:
         self._blobs = blobs
         self._rules = rules
-        self._read: OrderedDict[_Version, Source] = OrderedDict()
-        self._data: OrderedDict[str, bytes | None] = OrderedDict()
-        self._data_bytes = 0
+        self._read: HandedOn[_Version, Source] = HandedOn(_REMEMBERED_BYTES)
+        self._data: HandedOn[str, bytes] = HandedOn(_REMEMBERED_BYTES)
 
     def shape(self, changes: Sequence[Change]) -> Shape:
         """Classify the raw ``changes`` of one pull request."""
@@ -109,15 +110,13 @@ class Classifier:
             for change, role in zip(changes, roles, strict=True)
             if role not in _BY_PATH_ONLY and self._rules.may_hold_kernels(change.path)
         ]
-        sources = self._sources(judged)
-        # In a mass edit nobody looks at each kernel, and telling code from text would take longer than all else.
-        mass = len(judged) >= self._rules.limits.mass_kernel_files
-        contents = {change.path: self._content(change, sources, tell_text=not mass) for change in judged}
-        contents |= {
+        compiled = {
             change.path: _Content(Role.KERNEL, language, () if change.exact else (COMPILED,))
             for change, role in zip(changes, roles, strict=True)
             if role not in _BY_PATH_ONLY and (language := self._rules.binary(change.path))
         }
+        contents, added, removed = self._contents(judged, kernels_change=bool(compiled))
+        contents |= compiled
         files: list[ChangedFile] = []
         touched: list[KernelChange] = []
         for change, path_role in zip(changes, roles, strict=True):
@@ -142,8 +141,6 @@ class Classifier:
                 )
             )
         edits = any(kernel.code for kernel in touched)
-        # Only a change of kernels can become a task, and counting costs as much as looking for them.
-        added, removed = self._count(judged) if touched else (0, 0)
         return Shape(
             files=tuple(files),
             kernels=tuple(touched),
@@ -169,6 +166,32 @@ class Classifier:
             return Role.OTHER
         return role
 
+    def _contents(self, judged: Sequence[Change], *, kernels_change: bool) -> tuple[dict[str, _Content], int, int]:
+        """What the content of each of ``judged`` says, by path; and how many lines they add and remove in all.
+
+        Only a change of kernels can become a task, and counting costs as much as looking for them: without
+        ``kernels_change`` nothing is counted where none of these files holds any.
+        """
+        # In a mass edit nobody looks at each kernel, and telling code from text would take longer than all else.
+        mass = len(judged) >= self._rules.limits.mass_kernel_files
+        contents: dict[str, _Content] = {}
+        counts: list[tuple[int, int]] = []
+        waiting: list[Change] = []
+        for some in _parts(judged):
+            data: dict[str, bytes | None] = {}
+            sources = self._sources(some, data)
+            for change in some:
+                told = contents[change.path] = self._content(change, sources, tell_text=not mass)
+                kernels_change = kernels_change or (told.role is Role.KERNEL and told.language is not None)
+            if kernels_change:
+                counts.append(self._count(some, data))
+            else:
+                waiting += some
+            self._hand_on(some, sources, data)
+        if kernels_change:
+            counts += [self._count(some, {}) for some in _parts(waiting)]
+        return contents, sum(more for more, _ in counts), sum(fewer for _, fewer in counts)
+
     def _content(self, change: Change, sources: Mapping[_Version, Source], *, tell_text: bool) -> _Content:
         before, after = (sources[version] if version else NOTHING for version in _versions(change))
         language = after.language or before.language
@@ -181,17 +204,21 @@ class Classifier:
         guards = named(codes=(kernel.text for kernel in found.values())) if tell_text else Named()
         return _Content(Role.KERNEL, main_language(found) or language, tuple(found), tuple(text_only), guards)
 
-    def _sources(self, changes: Sequence[Change]) -> dict[_Version, Source]:
-        """Both sides of ``changes``."""
+    def _sources(self, changes: Sequence[Change], data: dict[str, bytes | None]) -> dict[_Version, Source]:
+        """Both sides of ``changes``; the blobs that had to be read for them are in ``data`` then."""
         versions = dict.fromkeys(version for change in changes for version in _versions(change) if version)
-        data = self._read_data(oid for oid, path in versions if (oid, path) not in self._read)
-        return {version: self._source(version, data.get(version[0])) for version in versions}
+        known = {version: self._read.take(version) for version in versions}
+        self._read_data((version[0] for version, source in known.items() if source is None), data)
+        return {
+            version: kernels.read(data[version[0]], version[1], self._rules) if source is None else source
+            for version, source in known.items()
+        }
 
-    def _count(self, changes: Sequence[Change]) -> tuple[int, int]:
+    def _count(self, changes: Sequence[Change], data: dict[str, bytes | None]) -> tuple[int, int]:
         """How many lines ``changes`` add and remove in all."""
         added = removed = 0
         edited = [change for change in changes if not change.exact]
-        data = self._read_data(version[0] for change in edited for version in _versions(change) if version)
+        self._read_data((version[0] for change in edited for version in _versions(change) if version), data)
         for change in edited:
             before, after = (data[version[0]] if version else b"" for version in _versions(change))
             if before is not None and after is not None and b"\0" not in before[:8000] + after[:8000]:
@@ -199,27 +226,23 @@ class Classifier:
                 added, removed = added + more, removed + fewer
         return added, removed
 
-    def _source(self, version: _Version, data: bytes | None) -> Source:
-        if version not in self._read:
-            self._read[version] = kernels.read(data, version[1], self._rules)
-            if len(self._read) > _REMEMBERED:
-                self._read.popitem(last=False)
-        self._read.move_to_end(version)
-        return self._read[version]
+    def _read_data(self, oids: Iterable[str], data: dict[str, bytes | None]) -> None:
+        """Fill in the content of blobs."""
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in data]
+        held = {oid: content for oid in wanted if (content := self._data.take(oid)) is not None}
+        data.update(held)
+        data.update(self._blobs.read(oid for oid in wanted if oid not in held))
 
-    def _read_data(self, oids: Iterable[str]) -> dict[str, bytes | None]:
-        """The content of blobs, the last read ones from memory."""
-        wanted = list(dict.fromkeys(oids))
-        fresh = self._blobs.read(oid for oid in wanted if oid not in self._data)
-        self._data.update(fresh)
-        self._data_bytes += sum(len(data) for data in fresh.values() if data)
-        found = {}
-        for oid in wanted:
-            self._data.move_to_end(oid)
-            found[oid] = self._data[oid]
-        while self._data_bytes > _REMEMBERED_BYTES:
-            self._data_bytes -= len(self._data.popitem(last=False)[1] or b"")
-        return found
+    def _hand_on(
+        self, changes: Sequence[Change], sources: Mapping[_Version, Source], data: Mapping[str, bytes | None]
+    ) -> None:
+        """Keep the old sides: those landings that are looked at next, older ones, made most of them."""
+        for change in changes:
+            version = _versions(change)[0]
+            if version is not None:
+                self._read.hand_on(version, sources[version], sources[version].size)
+                if (content := data.get(version[0])) is not None:
+                    self._data.hand_on(version[0], content, len(content))
 
     def _only_moves(self, changes: Sequence[Change], files: Sequence[ChangedFile]) -> bool:
         """Whether sources only move: what else changes in code are the lines that name what moved."""
@@ -233,8 +256,16 @@ class Classifier:
             return False
         name = re.compile(rb"\b(?:" + b"|".join(re.escape(os.fsencode(stem)) for stem in sorted(stems)) + rb")\b")
         edited = [change for change in code if not change.exact]
-        data = self._read_data(oid for change in edited for oid in (change.old_oid, change.new_oid))
-        return all(_lines(data[one.old_oid], name) == _lines(data[one.new_oid], name) for one in edited)
+        return all(self._moves_only(one, name) for one in edited)
+
+    def _moves_only(self, change: Change, name: re.Pattern[bytes]) -> bool:
+        data: dict[str, bytes | None] = {}
+        self._read_data((change.old_oid, change.new_oid), data)
+        return _lines(data[change.old_oid], name) == _lines(data[change.new_oid], name)
+
+
+def _parts(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    return (changes[start : start + _AT_ONCE] for start in range(0, len(changes), _AT_ONCE))
 
 
 def _lines(data: bytes | None, moved: re.Pattern[bytes]) -> list[bytes]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
-_GFX = re.compile(r"(?<![A-Za-z0-9])_*(gfx\d{1,3}[0-9a-f]{0,2})(?![A-Za-z0-9])", re.IGNORECASE)
-_SM = re.compile(r"(?<![A-Za-z0-9])sm_?(\d{2,3})[af]?(?![A-Za-z0-9])", re.IGNORECASE)
+# Of text in lower case: a pattern that begins with plain letters is looked for much faster.
+_GFX = re.compile(r"gfx(?<![a-z0-9]gfx)\d{1,3}[0-9a-f]{0,2}(?![a-z0-9])")
+_SM = re.compile(r"sm(?<![a-z0-9]sm)_?(\d{2,3})[af]?(?![a-z0-9])")
 _CUDA_ARCH = re.compile(r"__CUDA_ARCH__\s*(?:>=|==|<|>|<=)\s*(\d{2,3})0\b")
 _CAPABILITY = re.compile(
     r"(?:get_device_capability\([^()\n]*\)|\bcapability|\bcompute_cap\w*)\s*(?:\[0\])?\s*(?:>=|==)\s*"
@@ -77,7 +78,7 @@ def _words(text: str, with_kinds: bool) -> Iterator[_Found]:
         yield True, device.kind
         if device.architecture:
             yield False, device.architecture
-    yield from _architectures(text)
+    yield from _architectures(text.lower())
     if with_kinds:
         yield from ((True, kind) for kind, pattern in _load().kinds if pattern.search(text))
 
@@ -103,33 +104,38 @@ def _device(word: str) -> _Device | None:
     return next((one for one in _load().devices if one.pattern.fullmatch(word)), None)
 
 
-def _architectures(text: str) -> Iterator[_Found]:
-    for match in _GFX.finditer(text):
-        yield False, match[1].lower()
+def _architectures(low: str) -> Iterator[_Found]:
+    for match in _GFX.finditer(low):
+        yield False, match[0]
         yield True, "rocm"
-    for match in _SM.finditer(text):
+    for match in _SM.finditer(low):
         yield False, f"sm_{match[1]}"
         yield True, "cuda"
 
 
-# Looking for words is a hundred times faster than for patterns, and most kernels have no guard. All in lower case.
+# Looking for words is a hundred times faster than for patterns, and most kernels have no guard: first for a few short
+# words, then for what the pattern cannot do without. All in lower case.
 _HINTS = {
-    "rocm": ("hip", "rocm", "is_amd", "get_gfx"),
-    "cuda": ("is_cuda", "nvidia", "torch.version.cuda", "__cuda_arch__", "get_device_capability"),
-    "xpu": ("is_xpu", "is_intel", "torch.xpu", "'xpu'", '"xpu"'),
-    "npu": ("is_npu", "is_ascend", "torch_npu", "torch.npu", "'npu'", '"npu"'),
-    "mps": ("torch.mps", "'mps'", '"mps"'),
+    "rocm": (
+        ("hip", "rocm", "is_amd", "get_gfx"),
+        ("is_hip", "is_amd", "is_rocm", "version.hip", "__hip_", "use_rocm", "get_gfx"),
+    ),
+    "cuda": (
+        ("cuda", "nvidia", "get_device_cap"),
+        ("is_cuda", "is_nvidia", "version.cuda", "__cuda_arch__", "get_device_cap"),
+    ),
+    "xpu": (("xpu", "is_intel"),),
+    "npu": (("npu", "is_ascend"),),
+    "mps": (("mps",),),
 }
-_SM_HINTS = ("sm_", "sm1", "sm7", "sm8", "sm9")
 
 
 def _guards(code: str) -> Iterator[_Found]:
     low = code.lower()
     for kind, pattern in _load().guards:
-        if any(hint in low for hint in _HINTS.get(kind, ("",))) and pattern.search(code):
+        if all(_any_in(hints, low) for hints in _HINTS.get(kind, ())) and pattern.search(code):
             yield True, kind
-    if "gfx" in low or any(hint in low for hint in _SM_HINTS):
-        yield from _architectures(code)
+    yield from _architectures(low)
     if "__cuda_arch__" in low:
         for match in _CUDA_ARCH.finditer(code):
             yield False, f"sm_{match[1]}"
@@ -138,6 +144,13 @@ def _guards(code: str) -> Iterator[_Found]:
             major, minor = match["major"], match["minor"] or "0"
             # Written as 9, as (9, 0) or as 90.
             yield False, f"sm_{major}" if int(major) >= 30 else f"sm_{major}{minor}"
+
+
+def _any_in(words: Sequence[str], text: str) -> bool:
+    for word in words:  # noqa: SIM110 - called so often that a generator would take as long as the search
+        if word in text:
+            return True
+    return False
 
 
 @cache

@@ -16,9 +16,12 @@ from smith.mine.decide import Case, Filters, Reason, decide
 from smith.mine.reach import ReachIndex
 from smith.mine.rules import Rules
 from smith.mine.sampling import DEFAULT_BY, Entry, Side, check_by, choose, split
-from smith.mine.signals import Ahead, operator_classes, read
+from smith.mine.signals import Ahead, operator_classes
+from smith.mine.store import Store, open_store
 from smith.mine.survey import Progress, Survey, Wanted, survey
+from smith.mine.told import Told
 from smith.mine.verify import verify_all
+from smith.mine.worker import without_collection
 from smith.records.candidate import HIDDEN_ROLES, REFERENCE_ROLES, Candidate, Flag, Kind, Mined, Rejection
 from smith.records.config import MineConfig
 from smith.records.enrichment import Enrichment
@@ -98,24 +101,8 @@ def mine(
     cases, enrichments = found.cases, dict[int, Enrichment]()
     if enrich is not None:
         cases, enrichments = _enriched(cases, wanted.filters, enrich)
-    chosen: list[tuple[Case, Candidate]] = []
-    rejections: dict[int, Reason] = {}
-    for case in cases:
-        number = case.merged.number
-        reason = decide(case, wanted.filters)
-        over = wanted.limit is not None and len(chosen) >= wanted.limit
-        # Reading the words of each takes time; what is over the limit is read only where that may give another reason.
-        if reason is None and (not over or wanted_operators):
-            candidate = _candidate(case, found, enrichments.get(number), repo, url)
-            told = candidate.signals.operators if candidate.signals else ()
-            if wanted_operators and wanted_operators.isdisjoint(told):
-                reason = "operator_filter", ", ".join(told)
-            elif not over:
-                chosen.append((case, candidate))
-        if reason is None and over:
-            reason = "over_limit", f"the first {wanted.limit} were asked for"
-        if reason is not None:
-            rejections[number] = reason
+    with open_store(cache, rules) as store:
+        chosen, rejections = _decided(found, cases, wanted, wanted_operators, enrichments, store, repo, url)
     if sample is not None:
         chosen = _sampled(chosen, sample, rejections)
     if tests:
@@ -135,6 +122,48 @@ def mine(
         ),
         notes=found.notes,
     )
+
+
+@without_collection()
+def _decided(
+    found: Survey,
+    cases: Sequence[Case],
+    wanted: Wanted,
+    operators: Collection[str],
+    enrichments: Mapping[int, Enrichment],
+    store: Store,
+    repo: str,
+    url: str,
+) -> tuple[list[tuple[Case, Candidate]], dict[int, Reason]]:
+    """The candidates among ``cases``, and the reasons against the others by number."""
+    chosen: list[tuple[Case, Candidate]] = []
+    rejections: dict[int, Reason] = {}
+    reasons = [decide(case, wanted.filters) for case in cases]
+    hopeful = [case for case, reason in zip(cases, reasons, strict=True) if reason is None]
+    if not operators:
+        hopeful = hopeful[: wanted.limit]
+    told = Told(store, ((case, _body(case, enrichments)) for case in hopeful))
+    for case, reason in zip(cases, reasons, strict=True):
+        over = wanted.limit is not None and len(chosen) >= wanted.limit
+        # Reading the words of each takes time; what is over the limit is read only where that may give another reason.
+        if reason is None and (not over or operators):
+            signals = told.signals(case, _body(case, enrichments))
+            if operators and set(operators).isdisjoint(signals.operators):
+                reason = "operator_filter", ", ".join(signals.operators)
+            elif not over:
+                chosen.append((case, _candidate(case, found, signals, enrichments, repo, url)))
+        if reason is None and over:
+            reason = "over_limit", f"the first {wanted.limit} were asked for"
+        if reason is not None:
+            rejections[case.merged.number] = reason
+    told.keep()
+    return chosen, rejections
+
+
+def _body(case: Case, enrichments: Mapping[int, Enrichment]) -> str:
+    """Where a forge was asked, its body is the author's own; a squash has the commits' words instead."""
+    enrichment = enrichments.get(case.merged.number)
+    return enrichment.body if enrichment and enrichment.body else case.merged.pull_request.body
 
 
 def _with_tests(
@@ -194,12 +223,11 @@ def _sampled(
     return kept
 
 
-def _candidate(case: Case, found: Survey, enrichment: Enrichment | None, repo: str, url: str) -> Candidate:
+def _candidate(
+    case: Case, found: Survey, told: Signals, enrichments: Mapping[int, Enrichment], repo: str, url: str
+) -> Candidate:
     record, files, shape = case.merged.pull_request, case.shape.files, case.shape
-    # Where a forge was asked, its body is the author's own; a squash has the commits' words instead.
-    body = enrichment.body if enrichment and enrichment.body else record.body
     ahead = found.ahead.get(record.number, Ahead(reverted_by=case.reverted_by))
-    told = read(title=record.title, body=body, files=files, kernels=shape.kernels)
     signals = told.model_copy(
         update={
             "later_fixes": ahead.later_fixes,
@@ -217,7 +245,7 @@ def _candidate(case: Case, found: Survey, enrichment: Enrichment | None, repo: s
         url=url,
         pr=record.number,
         title=record.title,
-        body=body,
+        body=_body(case, enrichments),
         author=record.author,
         form=record.form,
         evidence=record.evidence,
@@ -236,7 +264,7 @@ def _candidate(case: Case, found: Survey, enrichment: Enrichment | None, repo: s
         flags=case.flags,
         signals=signals,
         lineage=found.lineages.get(record.number),
-        enrichment=enrichment,
+        enrichment=enrichments.get(record.number),
     )
 
 

@@ -35,18 +35,26 @@ _NAMED = re.compile(
 _ELSEWHERE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)#\d+\Z")
 
 
-def group(repo: str, history: Sequence[Landed], reverts: Reverts, *, days: int = FOLLOW_UP_DAYS) -> dict[int, str]:
+def group(
+    repo: str,
+    history: Sequence[Landed],
+    reverts: Reverts,
+    *,
+    days: int = FOLLOW_UP_DAYS,
+    followed: Sequence[frozenset[KernelId]] | None = None,
+) -> dict[int, str]:
     """The lineage of each pull request of ``history`` (in landing order, oldest first): ``owner/name#N``.
 
     ``N`` is the smallest number in it. A pull request that lands later never parts a lineage. It joins one that is
     there, or begins its own; only where it names members of several are they united, and the larger names go.
+    ``followed`` is what :func:`~smith.mine.signals.follow_renames` gives of ``history``, where it is known already.
     """
     sets = _Sets(one.number for one in history)
     for one in history:
         for other in _named(repo, one, reverts):
             if other in sets:
                 sets.unite(one.number, other)
-    for fix, before in _follow_ups(history, timedelta(days=days)):
+    for fix, before in _follow_ups(history, followed or follow_renames(history), timedelta(days=days)):
         # Kernels tie only what no name has tied: two lineages that both stand for something stay apart.
         if sets.size(fix) == 1 and sets.size(before) < _LARGEST_BY_KERNEL:
             sets.unite(fix, before)
@@ -74,11 +82,13 @@ def _named(repo: str, one: Landed, reverts: Reverts) -> Iterator[int]:
         yield from (other for other in mentioned(repo, one.title, one.body) if other != one.number)
 
 
-def _follow_ups(history: Sequence[Landed], within: timedelta) -> Iterator[tuple[int, int]]:
+def _follow_ups(
+    history: Sequence[Landed], followed: Sequence[frozenset[KernelId]], within: timedelta
+) -> Iterator[tuple[int, int]]:
     """Each fix with the last change of one of its kernels, where that is recent; of several, what shares most."""
     last: dict[KernelId, int] = {}
     moments = [datetime.fromisoformat(one.merged_at) for one in history]
-    for position, (one, kernels) in enumerate(zip(history, follow_renames(history), strict=True)):
+    for position, (one, kernels) in enumerate(zip(history, followed, strict=True)):
         if one.mass:
             continue
         if one.kind is Kind.FIX:

@@ -13,9 +13,13 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
 
+from smith.mine.lines import common_start
+from smith.mine.python_skeleton import skeleton
+from smith.mine.remembered import Remembered
 from smith.mine.source import NOTHING, Kernel, Source, main_language
 from smith.syntax import parse
 
@@ -26,7 +30,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _COMMENT_LINE = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
-_BLOCK = re.compile(r"^(?:@|def\b|class\b|async\b)", re.MULTILINE)
+# Looking for the end of a line is much faster than for the beginning of one.
+_BLOCK = re.compile(r"\n(?:@|def\b|class\b|async\b)")
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?:\((?P<many>[^)]*)\)|(?P<few>[^\n(]+))"
     r"|import[ \t]+(?P<plain>[^\n]+))",
@@ -36,8 +41,7 @@ _COMMENT = re.compile(r"#[^\n]*")
 # A top-level function with nothing behind it, whose decorators are plain names or calls of plain names.
 _HEAD = re.compile(r"^@([A-Za-z_][\w.]*)|^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^[^\s#@)\]}]", re.MULTILINE)
-_INNER = re.compile(r"^[ \t]+@", re.MULTILINE)
-_FIRST_LINES = 8
+_INNER = re.compile(r"\n[ \t]+@")
 _LONG_QUOTES = ('"' * 3, "'" * 3)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,8 +56,20 @@ class _Definition:
     text: str
 
 
-def read(text: str, decorators: Mapping[str, str]) -> Source:
-    """The kernels of a Python file. A file that this Python cannot parse has none that can be named."""
+@dataclass(frozen=True)
+class Memory:
+    """What was read of earlier files and is likely to be in later ones: definitions by block."""
+
+    blocks: Remembered[tuple[str, frozenset[str]], tuple[_Definition, ...]] = field(
+        default_factory=lambda: Remembered(6 << 20)
+    )
+
+
+def read(text: str, decorators: Mapping[str, str], memory: Memory | None = None) -> Source:
+    """The kernels of a Python file. A file that this Python cannot parse has none that can be named.
+
+    With ``memory``, reading further versions of a file takes a fraction of the time, with the same result.
+    """
     known = _last_names(tuple(decorators))
     worth = _decoration(known)
     if "@" not in text or not worth.search(text):
@@ -61,7 +77,7 @@ def read(text: str, decorators: Mapping[str, str]) -> Source:
     found: list[_Definition] = []
     for block in _blocks(text):
         if "@" in block and worth.search(block):
-            definitions = _definitions(block, known)
+            definitions = _remembered(block, known, memory)
             if definitions is None:
                 found = list(_definitions(text, known) or ())
                 break
@@ -118,7 +134,7 @@ def same_code(before: str, after: str) -> bool:
     if before == after:
         return True
     # What no formatter touches differs in nearly every real change, and is compared much faster than syntax trees.
-    if _differ_between(before, after) or _tokens(before) != _tokens(after):
+    if not _same_tokens(before, after):
         return False
     if _lines(before) == _lines(after):
         return True
@@ -126,26 +142,13 @@ def same_code(before: str, after: str) -> bool:
     return old is not None and new is not None and _equal(old, new)
 
 
-def _differ_between(before: str, after: str) -> bool:
-    """Whether code differs for sure in the lines between the common first and last lines of two definitions.
-
-    Where it does not, or where that cannot be told from these lines alone, the whole has to be compared.
-    """
-    old, new = before.splitlines(), after.splitlines()
-    first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    rest = min(len(old), len(new)) - first
-    pairs = zip(reversed(old), reversed(new), strict=False)
-    last = next((i for i, (a, b) in enumerate(pairs) if i >= rest or a != b), rest)
-    start = "\n".join(old[:first])
-    middles = ["\n".join(lines[first : len(lines) - last]) for lines in (old, new)]
+def _same_tokens(before: str, after: str) -> bool:
+    """Whether two definitions are the same but for what a formatter may add. Told by the first difference mostly."""
+    start = before.rfind("\n", 0, common_start(before, after)) + 1
     # Inside of a long string, words are no code.
-    if any(start.count(quotes) % 2 or any(quotes in middle for middle in middles) for quotes in _LONG_QUOTES):
-        return False
-    # Mostly the first lines tell.
-    heads = [_tokens("\n".join(lines[first : len(lines) - last][:_FIRST_LINES])) for lines in (old, new)]
-    if any(one != other for one, other in zip(*heads, strict=False)):
-        return True
-    return _tokens(middles[0]) != _tokens(middles[1])
+    if any(before.count(quotes, 0, start) % 2 for quotes in _LONG_QUOTES):
+        start = 0
+    return all(one == other for one, other in zip_longest(_tokens(before, start), _tokens(after, start)))
 
 
 def _lines(definition: str) -> list[str]:
@@ -153,8 +156,10 @@ def _lines(definition: str) -> list[str]:
     return [line.rstrip() for line in _COMMENT_LINE.sub("", definition).splitlines() if line and not line.isspace()]
 
 
-def _tokens(definition: str) -> list[str]:
-    return [one or other or token for one, other, token in _TOKEN.findall(definition) if one or other or token]
+def _tokens(definition: str, start: int) -> Iterator[str]:
+    for match in _TOKEN.finditer(definition, start):
+        if token := match[1] or match[2] or match[3]:
+            yield token
 
 
 @cache
@@ -169,23 +174,33 @@ def _decoration(last_names: frozenset[str]) -> re.Pattern[str]:
 
 def _blocks(text: str) -> Iterator[str]:
     """``text`` cut in front of top-level definitions; a decorator stays with what it decorates."""
-    begin, decorated = 0, False
+    begin, decorated = 0, text.startswith("@")
     for match in _BLOCK.finditer(text):
-        if not decorated and match.start() > begin:
-            yield text[begin : match.start()]
-            begin = match.start()
-        decorated = match[0] == "@"
+        start = match.start() + 1
+        if not decorated:
+            yield text[begin:start]
+            begin = start
+        decorated = match[0] == "\n@"
     yield text[begin:]
 
 
-@lru_cache(maxsize=4096)
+def _remembered(block: str, known: frozenset[str], memory: Memory | None) -> tuple[_Definition, ...] | None:
+    found = memory.blocks.get((block, known)) if memory else None
+    if found is None:
+        found = _definitions(block, known)
+        if memory and found is not None:
+            memory.blocks.keep((block, known), found, len(block) + sum(200 + len(one.text) for one in found))
+    return found
+
+
 def _definitions(block: str, known: frozenset[str]) -> tuple[_Definition, ...] | None:
     """The decorated functions of a block; None where it is no complete piece of Python."""
     plain = _plain_definition(block, known)
     if plain is not None:
         return (plain,)
-    tree = parse(block)
-    if tree is None:
+    outline = skeleton(block)
+    tree = parse(outline) if outline is not None else None
+    if tree is None and (tree := parse(block)) is None:
         return None
     lines = block.splitlines(keepends=True)
     found: list[_Definition] = []
@@ -245,17 +260,27 @@ def _functions(body: list[ast.stmt], scope: str) -> Iterator[tuple[str, _Functio
 
 def _aliases(text: str) -> Iterator[tuple[str, str]]:
     """What each imported name stands for, wherever in the file it is imported."""
-    for match in _IMPORT.finditer(text):
-        for part in _COMMENT.sub("", match["many"] or match["few"] or match["plain"] or "").split(","):
-            name, *rest = part.split()[:3] or [""]
-            if not name:
-                continue
-            if match["module"]:
-                yield (rest[-1] if rest else name), f"{match['module']}.{name}".lstrip(".")
-            elif rest:
-                yield rest[-1], name
-            else:
-                yield name.split(".")[0], name.split(".")[0]
+    done = 0
+    # Looking for a word is much faster than for the beginnings of lines.
+    while (at := text.find("import", done)) >= 0:
+        begin = max(text.rfind("\n", 0, at) + 1, done)
+        match = _IMPORT.match(text, begin)
+        done = match.end() if match else at + len("import")
+        if match:
+            yield from _imported(match)
+
+
+def _imported(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    for part in _COMMENT.sub("", match["many"] or match["few"] or match["plain"] or "").split(","):
+        name, *rest = part.split()[:3] or [""]
+        if not name:
+            continue
+        if match["module"]:
+            yield (rest[-1] if rest else name), f"{match['module']}.{name}".lstrip(".")
+        elif rest:
+            yield rest[-1], name
+        else:
+            yield name.split(".")[0], name.split(".")[0]
 
 
 def _language(names: tuple[str, ...], aliases: Mapping[str, str], decorators: Mapping[str, str]) -> str | None:

@@ -38,3 +38,31 @@ class Remembered(Generic[Key, Value]):
         if self._size > self._most:
             self._earlier, self._recent, self._size = self._recent, {}, size
         self._recent[key] = (value, size)
+
+
+class HandedOn(Generic[Key, Value]):
+    """Results that are asked for once more: what is taken goes, and over ``most`` bytes so does what waits longest.
+
+    One side of a change is a side of the next change of that file, and of hardly any other.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: dict[Key, tuple[Value, int]] = {}
+        self._size = 0
+
+    def take(self, key: Key, default: Value | None = None) -> Value | None:
+        """The result kept for ``key``, for the last time; ``default`` where there is none."""
+        if key not in self._held:
+            return default
+        value, size = self._held.pop(key)
+        self._size -= size
+        return value
+
+    def hand_on(self, key: Key, value: Value, size: int) -> None:
+        """Keep ``value``, of ``size`` bytes with its key, until it is taken."""
+        self.take(key)
+        self._held[key] = (value, size)
+        self._size += size
+        while self._size > self._most:
+            self.take(next(iter(self._held)))

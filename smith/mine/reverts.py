@@ -7,7 +7,8 @@ that are none, because squashed branches keep it. Commits pushed without a pull 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smith.mine.discover import History, Merged
@@ -40,6 +41,7 @@ def find(history: History) -> Reverts:
     by_commit = {landing.oid: one for one in history.merged for landing in one.landings}
     by_number = {one.number: one for one in history.merged}
     by_title: dict[str, Merged] = {}
+    commits = sorted(by_commit)
     reverted: dict[int, str] = {}
     relands: dict[int, str] = {}
     takes_back: dict[int, int] = {}
@@ -48,7 +50,7 @@ def find(history: History) -> Reverts:
         own = by_commit.get(landing.oid)
         subject = own.pull_request.title if own else landing.subject
         if _TITLE.search(subject):
-            target = _target(subject, landing.body, own, by_commit, by_number, by_title)
+            target = _target(subject, landing.body, own, commits, by_commit, by_number, by_title)
             if target is not None and (own is None or target.number != own.number):
                 by = f"#{own.number}" if own else landing.oid[:12]
                 reverted[target.number] = by
@@ -77,6 +79,7 @@ def _target(
     subject: str,
     body: str,
     own: Merged | None,
+    commits: Sequence[str],
     by_commit: Mapping[str, Merged],
     by_number: Mapping[int, Merged],
     by_title: Mapping[str, Merged],
@@ -84,9 +87,9 @@ def _target(
     """The pull request that a revert takes back: by commit, by number, by the title in quotation marks."""
     words = f"{body}\n{own.pull_request.body}" if own else body
     for match in _COMMIT.finditer(words):
-        hit = next((one for oid, one in by_commit.items() if oid.startswith(match[1])), None)
-        if hit is not None and hit is not own:
-            return hit
+        at = bisect_left(commits, match[1])
+        if at < len(commits) and commits[at].startswith(match[1]) and by_commit[commits[at]] is not own:
+            return by_commit[commits[at]]
     subject = subject if own else _without_number(subject)
     quoted = _QUOTED.search(subject)
     # What is quoted ends in the number of what is taken back, however many reverts it quotes in turn.

@@ -194,13 +194,16 @@ def _parted(part: str) -> tuple[str, ...]:
     return tuple(one.lower() for one in _CASED.findall(part))
 
 
-def look_ahead(history: Sequence[Landed], reverts: Reverts) -> dict[int, Ahead]:
+def look_ahead(
+    history: Sequence[Landed], reverts: Reverts, followed: Sequence[frozenset[KernelId]] | None = None
+) -> dict[int, Ahead]:
     """For each pull request of ``history`` (in landing order, oldest first) what came after it, by number.
 
     A later fix is a fix or a revert of a kernel that it changed, nearest first; mass edits are none. One pass from the
-    newest to the oldest, with a short list a kernel.
+    newest to the oldest, with a short list a kernel. ``followed`` is what :func:`follow_renames` gives, where it is
+    known already.
     """
-    followed = follow_renames(history)
+    followed = follow_renames(history) if followed is None else followed
     again_by: dict[int, int] = {}
     for one in history:
         if (first := reverts.lands_again.get(one.number)) is not None:

@@ -40,6 +40,11 @@ class Source:
     generated: bool = False
     """Whether the file says that a program wrote it."""
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        return 500 + sum(500 + len(name) + len(kernel.text) for name, kernel in self.kernels.items())
+
 
 NOTHING = Source()
 

@@ -13,7 +13,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlite_utils
 
@@ -22,9 +22,13 @@ from smith.errors import BadInput, Unavailable
 from smith.git.history import Change
 from smith.mine.classify import Shape
 from smith.mine.rules import Rules
+from smith.records.base import Record
+from smith.records.signals import Signals
 
-LAYOUT = b"3"
-"""Part of every key; changed whenever the same changes and rules come to another shape."""
+Value = TypeVar("Value", bound=Record)
+
+LAYOUT = b"4"
+"""Part of every key; changed whenever the same changes, rules and words come to another shape or other signals."""
 
 MIGRATIONS: Migrations = (
     (
@@ -34,6 +38,7 @@ MIGRATIONS: Migrations = (
         "CREATE TABLE histories (repo TEXT NOT NULL, branch TEXT NOT NULL, layout BLOB NOT NULL, tip TEXT NOT NULL,"
         " landings BLOB NOT NULL, key BLOB NOT NULL, merged BLOB NOT NULL, PRIMARY KEY (repo, branch)) STRICT",
     ),
+    ("CREATE TABLE signals (key BLOB PRIMARY KEY, signals BLOB NOT NULL) STRICT, WITHOUT ROWID",),
 )
 _AT_ONCE = 500
 
@@ -47,34 +52,47 @@ class Store:
 
     def key(self, changes: Sequence[Change]) -> bytes:
         """The name of the shape of ``changes``."""
-        digest = hashlib.blake2b(self._prefix, digest_size=20)
-        for one in changes:
-            parts = (one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.status, one.path, one.old_path or "")
-            digest.update("\0".join(parts).encode("utf-8", "surrogateescape") + b"\n")
-        return digest.digest()
+        rows = ((c.old_mode, c.new_mode, c.old_oid, c.new_oid, c.status, c.path, c.old_path or "") for c in changes)
+        lines = "".join(["\0".join(row) + "\n" for row in rows])
+        named = self._prefix + lines.encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(named, digest_size=20).digest()
 
     def shapes(self, keys: Iterable[bytes]) -> dict[bytes, Shape]:
         """The shapes that are known."""
-        found: dict[bytes, Shape] = {}
+        return self._kept("SELECT key, shape FROM shapes", keys, Shape)
+
+    def remember(self, shapes: Mapping[bytes, Shape]) -> None:
+        """Keep shapes for another time. A disk that is full is no reason to fail."""
+        self._keep("INSERT OR REPLACE INTO shapes (key, shape) VALUES (?, ?)", shapes)
+
+    def signals(self, keys: Iterable[bytes]) -> dict[bytes, Signals]:
+        """The signals that are known."""
+        return self._kept("SELECT key, signals FROM signals", keys, Signals)
+
+    def remember_signals(self, signals: Mapping[bytes, Signals]) -> None:
+        """Keep signals for another time."""
+        self._keep("INSERT OR REPLACE INTO signals (key, signals) VALUES (?, ?)", signals)
+
+    def _kept(self, asking: str, keys: Iterable[bytes], of: type[Value]) -> dict[bytes, Value]:
+        found: dict[bytes, Value] = {}
         if self._db is None:
             return found
         wanted = list(dict.fromkeys(keys))
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
-            for key, data in self._db.conn.execute(f"SELECT key, shape FROM shapes WHERE key IN ({marks})", some):
+            for key, data in self._db.conn.execute(f"{asking} WHERE key IN ({marks})", some):
                 # A damaged row is as good as none.
                 with contextlib.suppress(ValueError, zlib.error):
-                    found[key] = _shape(zlib.decompress(data))
+                    found[key] = _record(of, zlib.decompress(data))
         return found
 
-    def remember(self, shapes: Mapping[bytes, Shape]) -> None:
-        """Keep shapes for another time. A disk that is full is no reason to fail."""
-        if self._db is None or not shapes:
+    def _keep(self, asking: str, records: Mapping[bytes, Record]) -> None:
+        if self._db is None or not records:
             return
-        rows = [(key, zlib.compress(shape.dump_line(), 1)) for key, shape in shapes.items()]
+        rows = [(key, zlib.compress(record.dump_line(), 1)) for key, record in records.items()]
         with contextlib.suppress(sqlite3.OperationalError), immediate(self._db):
-            self._db.conn.executemany("INSERT OR REPLACE INTO shapes (key, shape) VALUES (?, ?)", rows)
+            self._db.conn.executemany(asking, rows)
 
     def digest(self, *words: str) -> bytes:
         """A name for what follows from ``words`` alone."""
@@ -135,19 +153,19 @@ class Store:
                 self._db.conn.execute("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", [repo, branch, tip])
 
 
-def _shape(data: bytes) -> Shape:
+def _record(of: type[Value], data: bytes) -> Value:
     try:
-        return Shape.model_validate_json(data)
+        return of.model_validate_json(data)
     except ValueError:
         # Half a surrogate pair, as names that are no UTF-8 have it, is read by the slower way only.
-        return Shape.model_validate(json.loads(data))
+        return of.model_validate(json.loads(data))
 
 
 @contextlib.contextmanager
 def _checked(path: Path) -> Iterator[sqlite_utils.Database]:
     """The cache, with all of its tables. Raises :class:`BadInput` or :class:`Unavailable`."""
     with open_database(path, MIGRATIONS, "mining cache") as db:
-        for table in ("shapes", "tips", "histories"):
+        for table in ("shapes", "tips", "histories", "signals"):
             db.conn.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
         yield db
 

@@ -21,8 +21,9 @@ from smith.mine.landed import read_history
 from smith.mine.reverts import Reverts
 from smith.mine.rules import Rules
 from smith.mine.scan import shapes
-from smith.mine.signals import Ahead, Landed, look_ahead
+from smith.mine.signals import Ahead, Landed, follow_renames, look_ahead
 from smith.mine.store import Store, open_store
+from smith.mine.worker import without_collection
 from smith.records.candidate import Kind
 
 _PICKED = re.compile(r"^\(cherry picked from commit ([0-9a-f]{40})\)\s*$", re.MULTILINE)
@@ -62,6 +63,7 @@ class Survey:
     notes: tuple[str, ...] = ()
 
 
+@without_collection()
 def survey(
     upstream_repo: Repository,
     *,
@@ -110,11 +112,12 @@ def survey(
         notes += (f"{repo}: {unread} changed files could not be read: their blobs are not in this clone",)
     cases = [_case(one, shape, reverts, rules, elsewhere) for one, shape in zip(read, found, strict=True)]
     landed = [] if wanted.numbers else [_landed(case) for case in reversed(cases)]
+    followed = follow_renames(landed)
     return Survey(
         history,
         tuple(case for case in cases if wanted.selects(case.merged)),
-        look_ahead(landed, reverts),
-        lineage.group(repo, landed, reverts),
+        look_ahead(landed, reverts, followed),
+        lineage.group(repo, landed, reverts, followed=followed),
         notes,
     )
 
