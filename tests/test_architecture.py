@@ -18,7 +18,7 @@ PACKAGE = Path(smith.__file__).parent
 # Lower rooms never import higher ones. Rooms on one line may import each other.
 ORDER = [
     {"errors"},
-    {"process", "paths", "parallel", "temporary"},
+    {"process", "paths", "parallel", "temporary", "secret"},
     {"records", "database", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside"},
     {"mine", "harness"},
