@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from smith.errors import BadInput
 
 _PLAIN = re.compile(r"[\x21-\x7e]+\Z")
+_LEAST_SECRET = 8
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,14 @@ class Token:
         return cls(SecretStr(text.strip()), source)
 
     def hide(self, text: str) -> str:
-        """``text`` without the token: servers and proxies quote what they were sent."""
-        return text.replace(self.secret.get_secret_value(), "***")
+        """``text`` without the token: servers and proxies quote what they were sent.
+
+        A word that is no secret (``EMPTY``, as local servers are given) stays: it may stand anywhere.
+        """
+        secret = self.secret.get_secret_value()
+        return text.replace(secret, "***") if len(secret) >= _LEAST_SECRET else text
 
     def hide_bytes(self, data: bytes) -> bytes:
         """:meth:`hide` for bytes."""
-        return data.replace(self.secret.get_secret_value().encode(), b"***")
+        secret = self.secret.get_secret_value()
+        return data.replace(secret.encode(), b"***") if len(secret) >= _LEAST_SECRET else data
