@@ -16,9 +16,14 @@ Migrations = Sequence[Sequence[str]]
 """Statements of each layout version, applied once each, in order, and never changed after a release."""
 
 
+ASIDE = "move it aside and start again: evidence does not lie there"
+
+
 @contextlib.contextmanager
-def open_database(path: Path, migrations: Migrations, what: str) -> Iterator[sqlite_utils.Database]:
-    """Open (and migrate) the database at ``path``, called ``what`` in messages.
+def open_database(
+    path: Path, migrations: Migrations, what: str, *, mend: str = ASIDE
+) -> Iterator[sqlite_utils.Database]:
+    """Open (and migrate) the database at ``path``, called ``what`` in messages, which give ``mend`` where it is broken.
 
     Raises :class:`BadInput` for a file that is no such database or of a newer smith, :class:`Unavailable` for a disk
     that cannot be written.
@@ -39,10 +44,10 @@ def open_database(path: Path, migrations: Migrations, what: str) -> Iterator[sql
         yield db
     except sqlite3.OperationalError as error:
         full = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
-        hint = "is the disk full?" if full else "move it aside and start again: evidence does not lie there"
+        hint = "is the disk full?" if full else mend
         raise Unavailable(f"{path}: {error}", hint=hint) from error
     except sqlite3.DatabaseError as error:
-        raise BadInput(f"{path} is no {what}: {error}", hint="move it aside and start again") from error
+        raise BadInput(f"{path} is no {what}: {error}", hint=mend) from error
     finally:
         if connection is not None:
             connection.close()
@@ -54,10 +59,11 @@ def immediate(db: sqlite_utils.Database) -> Iterator[None]:
     db.conn.execute("BEGIN IMMEDIATE")
     try:
         yield
+        db.conn.execute("COMMIT")
     except BaseException:
-        db.conn.execute("ROLLBACK")
+        if db.conn.in_transaction:  # a full disk has ended it already
+            db.conn.execute("ROLLBACK")
         raise
-    db.conn.execute("COMMIT")
 
 
 def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:

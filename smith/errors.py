@@ -8,8 +8,10 @@
     │   ├── NotARepository      a path or URL that is no git repository
     │   ├── PatchError          a patch that does not apply or leaves the tree
     │   ├── UnknownTask         a task, panel, run or pull request that does not exist
-    │   └── Stale               something pinned has changed since
+    │   ├── Stale               something pinned has changed since
+    │   └── LedgerConflict      what is asked of the ledger contradicts what is written there
     ├── BudgetRefused    (4)    the ledger said no
+    │   └── UnknownPrice        nobody knows what a call of this model costs
     ├── Unavailable      (2)    this machine lacks something that was asked for (a device, a sandbox, disk space)
     ├── CommandFailed    (3)    a subprocess failed where it should not have
     └── Defect           (3)    a broken promise inside smith; please report
@@ -82,10 +84,31 @@ class Unavailable(BadInput):
     """This machine lacks something that was asked for."""
 
 
+class LedgerConflict(BadInput):
+    """What is asked of the ledger contradicts what is written there, such as a second settlement of another amount."""
+
+
 class BudgetRefused(SmithError):
-    """The ledger refused a reservation: exit code 4."""
+    """The ledger refused a reservation: exit code 4.
+
+    ``scope`` and ``resource`` name the limit that stood in the way, ``left`` what it still allows and ``asked`` what
+    was wanted of it (micro-dollars, tokens or milliseconds).
+    """
 
     exit_code = EXIT_BUDGET
+
+    def __init__(
+        self, message: str, *, scope: str = "", resource: str = "", left: int = 0, asked: int = 0, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.scope = scope
+        self.resource = resource
+        self.left = left
+        self.asked = asked
+
+
+class UnknownPrice(BudgetRefused):
+    """Nobody knows what a call of this model costs, so none is made."""
 
 
 class CommandFailed(SmithError):

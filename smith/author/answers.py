@@ -13,7 +13,7 @@ from smith.records.base import Record, to_json
 
 
 def binding_of(bundle: Bundle) -> str:
-    """Digest of all that an answer is about: frozen source, reference, hidden tests, extra tests, probes, instruction."""
+    """Digest of all that an answer is about: source, reference, hidden and extra tests, probes, instruction."""
     extra = {name: (bundle.path / EXTRA_TESTS / name).read_bytes() for name in bundle.selection.authored}
     probes = {probe.name: bundle.probe_patch(probe.name) for probe in bundle.probes}
     parts = {

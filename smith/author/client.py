@@ -197,11 +197,11 @@ class Client:
 
     def _other_cap(self, answer: Answer) -> bool:
         """Whether the endpoint wants the cap under its newer name, which is used from now on."""
-        if isinstance(self._dialect, OpenAI) and self._dialect.cap == "max_tokens":
-            if "max_completion_tokens" in answer.message:
-                self._dialect = OpenAI("max_completion_tokens")
-                return True
-        return False
+        newer = "max_completion_tokens"
+        if not isinstance(self._dialect, OpenAI) or self._dialect.cap == newer or newer not in answer.message:
+            return False
+        self._dialect = OpenAI(newer)
+        return True
 
     def _lose(self, hold: Hold, why: str) -> None:
         self.uncertain += 1

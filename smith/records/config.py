@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from smith.records.base import Document, Record
 from smith.records.candidate import Flag, Kind, Role
+from smith.records.prices import PriceRow
 
 
 def _pattern(text: str) -> str:
@@ -115,3 +116,5 @@ class Config(Document):
     """The settings of a data repository."""
 
     mine: MineConfig = MineConfig()
+    prices: dict[Word, PriceRow] = {}
+    """By ``provider/model``, exactly as the model is called for."""
