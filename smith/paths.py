@@ -87,6 +87,16 @@ class Layout:
         return self.volatile / "state.db"
 
     @property
+    def authoring(self) -> Path:
+        """Answers of language models about tasks, by task."""
+        return self.tasks / "authoring"
+
+    @property
+    def ledger(self) -> Path:
+        """What was spent, and what is held."""
+        return self.volatile / "ledger.db"
+
+    @property
     def logs(self) -> Path:
         return self.volatile / "logs"
 

@@ -59,6 +59,20 @@ class Called:
     charge: Amounts | None
 
 
+def ceiling_of(prices: Prices, settings: Settings, system: str, messages: Sequence[Message]) -> Amounts:
+    """The most that a call may cost: a token is at least one byte, whatever the tokenizer.
+
+    Raises :class:`smith.errors.UnknownPrice`.
+    """
+    texts = [system, *(m.text for m in messages)]
+    return prices.ceiling(
+        settings.model,
+        input_tokens=sum(len(t.encode("utf-8", "replace")) for t in texts) + FRAMING_TOKENS * len(texts),
+        max_output_tokens=settings.max_output_tokens,
+        provider=settings.provider,
+    )
+
+
 class Client:
     """A model at an endpoint, paid from ``scope``; a context manager that closes its connections."""
 
@@ -129,7 +143,7 @@ class Client:
 
     def _reserve(self, body: dict[str, Any], system: str, messages: Sequence[Message], name: str) -> Hold:
         """A fresh hold for this request. One that a killed process left open may have been paid."""
-        ceiling = self.ceiling(system, messages)
+        ceiling = ceiling_of(self._prices, self.settings, system, messages)
         digest = hashlib.sha256(to_json(body)).hexdigest()[:12]
         for number in range(1_000_000):
             hold = self._ledger.reserve(self._scope, ceiling, key=f"{self._scope}/{name}/{digest}.{number}")
@@ -138,18 +152,6 @@ class Client:
             if hold.state is State.OPEN:
                 self._lose(hold, "the process that made this call ended before it was settled")
         raise AssertionError("unreachable")
-
-    def ceiling(self, system: str, messages: Sequence[Message]) -> Amounts:
-        """The most that a call may cost. A token is at least one byte, whatever the tokenizer."""
-        texts = [system, *(m.text for m in messages)]
-        read = sum(len(t.encode("utf-8", "replace")) for t in texts) + FRAMING_TOKENS * len(texts)
-        settings = self.settings
-        return self._prices.ceiling(
-            settings.model,
-            input_tokens=read,
-            max_output_tokens=settings.max_output_tokens,
-            provider=settings.provider,
-        )
 
     def _send(self, body: dict[str, Any], hold: Hold) -> Answer:
         self.sent += 1

@@ -86,9 +86,8 @@ def stage(store: Store, bench: Bench, bundle: Bundle, design: Design, folder: Pa
     extra = {test_path(bundle, test.name): test.content for test in design.tests}
     taken = {e.path.decode("utf-8", "surrogateescape") for e in list_tree(store.scratch, bundle.selection.tree)}
     taken |= {e.path.decode("utf-8", "surrogateescape") for e in list_tree(store.scratch, bundle.spec.source.tree)}
-    reasons += [
-        Reason(code="extra_test", detail=f"upstream has a file {path}") for path in sorted(taken & extra.keys())
-    ]
+    for path in sorted(taken & extra.keys()):
+        reasons.append(Reason(code="extra_test", detail=f"upstream has a file {path}"))
     probes = {probe.name: (probe, bundle.probe_patch(probe.name)) for probe in bundle.probes}
     patches: dict[str, str] = {}
     for kind, place, solutions in (
@@ -214,10 +213,11 @@ def _repaired(design: Design, repair: Repair) -> Design:
             test = _named_test(edit, tests)
             content = replaced(test.content, edit.find, edit.replace, edit.document)
             tests[test.name] = test.model_copy(update={"content": content})
+    groups: dict[str, dict[str, ExtraTest] | dict[str, Solution]]
     groups = {"tests": tests, "wrong": wrong, "alternatives": alternatives}
     for name in repair.remove:
         group, _, part = name.partition("/")
-        if group not in groups or part not in groups[group]:
+        if part not in groups.get(group, {}):
             raise PatchError("there is no such part of the design", rule="not_repairable", path=name)
         groups[group].pop(part)
     tests.update({test.name: test for test in repair.tests})

@@ -1,7 +1,7 @@
 """What a model is given to read: the parts of a bundle as named documents, whole, and how much of each is shown.
 
-Everything in them comes from upstream or from a model, so it is data: fenced in the prompts with a mark that no document
-can contain, since it is made from all of them.
+Everything in them comes from upstream or from a model, so it is data: fenced in the prompts with a mark that no
+document can contain, since it is made from all of them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Documents:
     @property
     def shown(self) -> tuple[Text, ...]:
         """Those that fit into a prompt together, the first ones first."""
-        kept, size = [], 0
+        kept: list[Text] = []
+        size = 0
         for text in self.texts:
             size += len(text.shown)
             if kept and size > MOST_CHARS_IN_ALL:

@@ -31,6 +31,7 @@ COMMANDS = {
     "resume": ("smith.cli.resume", "Go on with an interrupted run."),
     "runs": ("smith.cli.runs", "List runs."),
     "report": ("smith.cli.report", "Report a run."),
+    "author": ("smith.cli.author", "Let a language model improve a task, behind deterministic gates."),
     "export": ("smith.cli.export", "Write tasks or submissions in the formats of other tools."),
     "import": ("smith.cli.import_", "Take tasks or submissions from the formats of other tools."),
     "push": ("smith.cli.sync", "Push the branch and the frozen sources together."),
