@@ -69,7 +69,6 @@ class Authoring:
                     break
                 answer = self.asker.ask(self.roles.repair(number + 1, design, reasons))
             except NoAnswer as error:
-                self.outcome.attempts.append(Attempt(number + 1, False, error.faults))
                 self.outcome.notes.append(f"no answer was accepted: {error}")
                 break
             assert answer.repair is not None

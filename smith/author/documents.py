@@ -11,8 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from smith.freeze.bundle import EXTRA_TESTS, INSTRUCTION, REFERENCE, Bundle, Store
+from smith.freeze.interface import with_support
+from smith.freeze.modules import LARGEST, World
 from smith.freeze.overlap import added_lines
+from smith.freeze.study import files_of
 from smith.git.trees import read_file
+from smith.mine.blobs import Blobs
 from smith.records.authoring import Quote
 from smith.records.receipt import Receipt
 
@@ -93,11 +97,13 @@ def gather(store: Store, bundle: Bundle, receipt: Receipt) -> Documents:
     """The documents of a bundle: instruction, reference, hidden tests, changed files as they start, receipt."""
     texts = [Text(INSTRUCTION, bundle.instruction), Text(str(REFERENCE), _decoded(bundle.reference))]
     selection = bundle.selection
-    tests = [*selection.files, *_conftests(selection.files), *selection.guards]
-    for path in dict.fromkeys(tests):
-        data = read_file(store.scratch, selection.tree, path)
-        if data is not None:
-            texts.append(Text(f"hidden/{path}", _decoded(data)))
+    hidden = files_of(store.scratch, selection.tree)
+    with Blobs(store.scratch, largest=LARGEST) as blobs:
+        world = World(blobs, hidden)
+        supported = with_support(world, selection.files, frozenset(hidden))
+        for path in dict.fromkeys([*selection.files, *supported, *selection.guards]):
+            if path in hidden:
+                texts.append(Text(f"hidden/{path}", world.text(path)))
     for path in selection.authored:
         texts.append(Text(f"hidden/{path}", _decoded((bundle.path / EXTRA_TESTS / path).read_bytes())))
     for path in sorted({*added_lines(bundle.reference), *(kernel.path for kernel in bundle.spec.kernels)}):
@@ -106,17 +112,6 @@ def gather(store: Store, bundle: Bundle, receipt: Receipt) -> Documents:
             texts.append(Text(f"start/{path}", _decoded(data)))
     texts += [Text(f"probes/{p.name}.patch", _decoded(bundle.probe_patch(p.name))) for p in bundle.probes]
     return Documents((*texts, Text("receipt", _told(receipt))))
-
-
-def _conftests(files: Iterable[str]) -> list[str]:
-    """The ``conftest.py`` files that could stand above test files, the nearest first."""
-    found: dict[str, None] = {}
-    for path in files:
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            found[f"{path}/conftest.py"] = None
-        found["conftest.py"] = None
-    return list(found)
 
 
 def _told(receipt: Receipt) -> str:

@@ -101,11 +101,7 @@ def plan_lines(document: dict[str, Any]) -> list[str]:
     """A plan for people: the prompts whole."""
     found = []
     for prompt in document["prompts"]:
-        found += [
-            f"==== {prompt['role']}: system",
-            prompt["system"],
-            f"==== {prompt['role']}: prompt",
-            prompt["prompt"],
-        ]
+        role = prompt["role"]
+        found += [f"==== {role}: system", prompt["system"], f"==== {role}: prompt", prompt["prompt"]]
     cost = dollars(round(document["ceiling_usd"] * 1e6))
     return [*found, f"==== at most {document['calls']} answers for about {cost} at most; nothing was asked"]

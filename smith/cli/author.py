@@ -27,7 +27,8 @@ from smith.author.keys import find_key
 from smith.author.roles import Roles
 from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
 from smith.cli.grade import expected_receipt
-from smith.errors import EXIT_NO, BadInput, RecordError
+from smith.errors import EXIT_NO, BadInput
+from smith.freeze.authored import NOTE, notes
 from smith.freeze.bundle import Bundle, Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
@@ -235,18 +236,14 @@ class _Work:
             model=self.model,
             open_faults=outcome.open_faults,
         )
-        adopt(self.found, self.bundle, made, judgement.receipt, note, self.kept.folder / "accepted.json")
+        adopt(self.found, self.bundle, made, judgement.receipt, note, self.kept.folder / NOTE)
         return made.tree
 
 
 def _authored(found: Store, bundle: Bundle) -> Authored | None:
     """The note of the authoring that this very bundle came of."""
-    for path in sorted((found.layout.authoring / bundle.id).glob("*/*/accepted.json")):
-        with contextlib.suppress(RecordError):
-            note = Authored.load(path)
-            if note.tree == bundle.tree and note.before != bundle.tree:
-                return note
-    return None
+    of_this = (note for note in notes(found.layout, bundle.id) if note.tree == bundle.tree != note.before)
+    return next(of_this, None)
 
 
 def _say_already(note: Authored, as_json: bool) -> None:

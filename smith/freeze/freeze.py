@@ -13,6 +13,7 @@ from smith import sample, temporary
 from smith.environment.recipes import find_recipe, load_recipe
 from smith.errors import PatchError, RecordError
 from smith.freeze import bundle as layout_of
+from smith.freeze.authored import came_of
 from smith.freeze.bundle import Store
 from smith.freeze.environment import dockerfile
 from smith.freeze.globs import glob_pattern
@@ -184,8 +185,12 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store) -> Frozen | R
         made = aside / spec.id
         _write(made, spec, selection, recipe, recipe_file, reference, told.text, overlay, workloads)
         tree = tree_of_folder(store.scratch, made)
-        # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
-        if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
+        # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader; and one that authoring
+        # made from this very bundle stands for it.
+        there = tree_of_folder(store.scratch, destination) if destination.is_dir() else ""
+        if there and came_of(store.layout, spec.id, tree, there):
+            tree = there
+        if there != tree:
             with replacing(destination) as fresh:
                 shutil.copytree(made, fresh, dirs_exist_ok=True)
     return Frozen(candidate.pr, spec.id, tree, destination, spec.leaks)

@@ -154,6 +154,9 @@ class Validation:
         budget = self.bundle.selection.budget_s
         self.step("reference 1")
         first = self._arm("reference", 1, environment, chosen, found, stop_after_s=budget)
+        bad = authored.faulty(self.bundle.selection, first, ())
+        if bad:
+            return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
         passing = [i for i in chosen if first[i].outcome is Outcome.PASSED]
         if not passing:
             return self._nothing_passes(found, first)
