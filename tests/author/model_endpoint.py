@@ -143,7 +143,7 @@ def document(asked: Asked, say: Say) -> dict[str, Any]:
     """The JSON of an answer in the dialect of the request."""
     if say.status != 200:
         return {"error": {"message": say.text, "type": "error", "code": say.code}}
-    read = sum(len(turn) for turn in (asked.system, *asked.turns)) // 4
+    read = 20 + sum(len(turn) for turn in (asked.system, *asked.turns)) // 4
     wrote = say.output if say.output is not None else min(len(say.text) // 4 + 1, asked.most - 1)
     if asked.path.endswith("/v1/messages"):
         told: dict[str, Any] = {"input_tokens": read - 10, "cache_read_input_tokens": 10, "output_tokens": wrote}
