@@ -9,16 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smith import sample
 from smith.author import gates
 from smith.author.compose import Refused, repaired, sections_of, stage
 from smith.author.documents import gather
 from smith.author.extra_tests import LIBRARIES, faults
 from smith.errors import RecordError
 from smith.freeze.bundle import Bundle, Store
+from smith.freeze.freeze import Frozen, freeze
+from smith.git.mirrors import open_upstream
 from smith.git.trees import tree_of_folder
 from smith.grade.trial import Bench
+from smith.mine import mine
 from smith.records.authoring import Design, Repair
-from smith.records.receipt import Receipt
+from smith.records.receipt import Receipt, Verdict
 from smith.sandbox.bubblewrap import Bubblewrap
 from tests.author import author_answers as answers
 
@@ -145,6 +149,29 @@ def test_an_extra_test_that_needs_what_only_the_reference_has_is_refused(
     test = {**answers.design()["tests"][0], "content": content.replace("import torch\n", "import torch\nimport os\n")}
     reasons = judged(data, bundle, receipt, tmp_path, tests=[test])
     assert any(reason.startswith("extra_test") and "imports os" in reason for reason in reasons)
+
+
+def test_an_instruction_must_go_on_naming_what_hidden_tests_use(data: Store, tmp_path: Path) -> None:
+    """A data repository's own template may leave out the sections: then the interface is lost, and that is seen."""
+    upstream = open_upstream(sample.URL, data.layout.mirrors)
+    (candidate,) = mine(upstream.repository, repo=upstream.repo, url=upstream.url, numbers=(3,)).candidates
+    frozen = freeze(candidate, upstream, data)
+    assert isinstance(frozen, Frozen)
+    bundle = data.load(frozen.id)
+    data.layout.prompts.mkdir()
+    template = data.layout.prompts / "authored-instruction.md.j2"
+    design = Design.parse(answers.design(title="Missing: rotary embedding", tests=[], wrong=[], alternatives=[]), "d")
+    receipt = Receipt(task=bundle.id, tree=bundle.tree, device="interpreter:gfx942", verdict=Verdict.VALID)
+    documents = gather(data, bundle, receipt)
+    lost: dict[str, list[str]] = {}
+    for name, text in (("kept", "# {{ title }}\n\n{{ sections }}\n"), ("lost", "# {{ title }}\n\nAdd rope.\n")):
+        template.write_text(text)
+        staged = stage(data, Bench(data, Bubblewrap(), "cpu"), bundle, design, tmp_path / name)
+        reasons = map(str, gates.check(data, bundle, documents, design, staged))
+        lost[name] = [reason for reason in reasons if reason.startswith("unspecified_interface")]
+    assert lost["kept"] == []
+    assert len(lost["lost"]) == 1
+    assert "minikernels.ops.rope.rope" in lost["lost"][0]
 
 
 @pytest.mark.parametrize(
