@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real lint bench bench-mining clean
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-mining bench-ledger clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -70,6 +70,9 @@ test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MI
 	@test -n "$(SMITH_REAL_MIRRORS)" || { echo "make: SMITH_REAL_MIRRORS does not name a folder of clones" >&2; exit 1; }
 	@$(PYTEST) -m real $(T)
 
+test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
+	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
+
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check .
@@ -77,6 +80,9 @@ lint: $(STAMP) ## ruff and mypy
 
 bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the list YARDSTICK; without CLONE: growth
 	@$(BIN)/python benchmarks/mining.py $(CLONE) $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
+	@$(BIN)/python benchmarks/ledger.py
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

@@ -93,7 +93,7 @@ class Layout:
 
     @property
     def ledger(self) -> Path:
-        """What was spent, and what is held."""
+        """What was spent. Unlike the rest of ``.smith/`` it cannot be made anew."""
         return self.volatile / "ledger.db"
 
     @property

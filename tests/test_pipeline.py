@@ -21,6 +21,7 @@ from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel
 from smith.git.patches import diff
 from smith.git.trees import materialise, snapshot
+from smith.ledger import Ledger, State
 from smith.paths import Layout, locked
 from smith.records.attempt import RunConfig
 from tests.conftest import new_data_repository
@@ -278,7 +279,7 @@ def test_the_agent_patch_hands_in_patches_made_elsewhere(world: Store, panel: st
 
 
 def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, panel: str) -> None:
-    argv = ["eval", "one", "--agent", "oracle", "--attempts", "3"]
+    argv = ["eval", "one", "--agent", "oracle", "--attempts", "3", "--budget-usd", "2.5", "--attempt-usd", "1"]
     child = subprocess.Popen(
         [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), *argv],
         stdout=subprocess.DEVNULL,
@@ -313,6 +314,15 @@ def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, pan
     assert [a["verdict"] for a in resumed["attempts"]] == ["solved"] * 3
     for place, grade in before.items():
         assert (place / "grade.json").read_bytes() == grade
+    assert resumed["budget"] == {"limit_usd": 2.5, "spent_usd": 0.0, "held_usd": 0.0}
+    # What was finished was paid once; every try is accounted for.
+    assert smith(world, "budget", "check", "--json")["faults"] == []
+    with Ledger.open(world.layout.ledger) as ledger:
+        for place in before:
+            tries = ledger.holds(f"eval/{run}/{ODD}/attempt-{place.name}")
+            assert [hold.state for hold in tries] == [State.SETTLED]
+        assert not ledger.holds(f"eval/{run}", [State.OPEN, State.UNCERTAIN])
+        assert ledger.balance(f"eval/{run}").spent.wall_ms > 0
     # Nothing of the killed process is left in the scratch space.
     assert not [p for p in world.layout.work.iterdir() if p.is_dir()]
 
@@ -334,6 +344,18 @@ def test_an_interrupt_ends_at_once_and_state_is_kept(world: Store, panel: str) -
     assert time.monotonic() - began < 5
     child.stderr.close()
     assert smith(world, "report", run, "--json")["scores"]["missing"] == 1
+
+
+def test_a_run_stops_when_the_budget_is_out_and_goes_on_when_it_is_raised(world: Store, panel: str) -> None:
+    spent = smith(world, "budget", "show", "--json")["scopes"][0]["spent"]["wall_ms"] / 1000
+    smith(world, "budget", "set", "eval", f"wall-s={spent}", "--why", "no more")
+    words = smith(world, "eval", "one", "--agent", "nop", check=4)
+    assert "eval: wall-s: used up" in words
+    run = words.split()[1]
+    assert smith(world, "report", run, "--json")["scores"]["missing"] == 1
+    assert not list(world.layout.run(run).glob("attempts/*/*"))  # nothing had begun
+    smith(world, "budget", "raise", "eval", f"wall-s={spent}:unlimited", "--why", "go on")
+    assert [a["verdict"] for a in smith(world, "resume", run, "--json")["attempts"]] == ["failed"]
 
 
 def test_a_run_has_one_worker_at_a_time(world: Store, panel: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
 
 from smith import sandbox as sandboxes
+from smith.cli.amounts import Dollars
 from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
 from smith.errors import BadInput
 from smith.evaluate.agents import NAMES
@@ -26,7 +26,8 @@ from smith.report.run_report import RunReport, headline, make_report, table
 )
 @click.option("--attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at each task.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at a time.")
-@click.option("--budget-usd", type=click.FloatRange(min=0), help="Most that the run may spend.")
+@click.option("--budget-usd", type=Dollars(), help="The most that the run may spend.")
+@click.option("--attempt-usd", type=Dollars(), help="The most that each attempt may spend.")
 @device_option
 @sandbox_option
 @json_option
@@ -38,14 +39,15 @@ def command(
     patches: Path | None,
     attempts: int,
     jobs: int,
-    budget_usd: float | None,
+    budget_usd: int | None,
+    attempt_usd: int | None,
     device: str,
     sandbox: str,
     as_json: bool,
 ) -> None:
     """Run an agent over every task of PANEL and grade what it leaves.
 
-    The built-in agents call no model, so they spend nothing.
+    The built-in agents call no model, so they spend no money; what they took of time is in the ledger (smith budget).
     """
     found = store(ctx)
     options = {"patches": str(patches.absolute())} if patches is not None else {}
@@ -61,16 +63,11 @@ def command(
         jobs=jobs,
         device=device,
         sandbox=sandbox,
-        budget_micro_usd=None if budget_usd is None else _micro(budget_usd),
+        budget_micro_usd=budget_usd,
+        attempt_micro_usd=attempt_usd,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)
-
-
-def _micro(usd: float) -> int:
-    if not math.isfinite(usd):
-        raise BadInput(f"--budget-usd {usd}: not an amount of money")
-    return int(usd * 1e6)
 
 
 def work_on(found: Store, config: RunConfig) -> RunReport:

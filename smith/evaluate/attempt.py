@@ -10,6 +10,7 @@ from pathlib import Path
 
 from smith.errors import RecordError
 from smith.evaluate.agents import Agent, Workspace
+from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import diff
@@ -66,13 +67,14 @@ def take_patch(store: Store, bundle: Bundle, folder: Path) -> bytes:
     return diff(store.scratch, base, snapshot(store.scratch, folder, base=base))
 
 
-def infra(config: RunConfig, job: Job, bench: Bench, why: str) -> tuple[Attempt, Grade]:
+def infra(config: RunConfig, job: Job, bench: Bench, spending: Spending, why: str) -> tuple[Attempt, Grade]:
     """The evidence of an attempt that could not be made or graded through no fault of the agent's."""
     receipt = job.receipt.receipt
     if not (job.folder / PATCH).is_file():
         write_atomically(job.folder / PATCH, b"")
     patch = (job.folder / PATCH).read_bytes()
     digest = hashlib.sha256(patch).hexdigest()
+    cost = spending.spent(job.bundle.id, job.number)
     attempt = Attempt(
         run=config.run,
         task=job.bundle.id,
@@ -82,6 +84,9 @@ def infra(config: RunConfig, job: Job, bench: Bench, why: str) -> tuple[Attempt,
         detail=why,
         patch_sha256=digest,
         patch_bytes=len(patch),
+        micro_usd=cost.usd_micros,
+        input_tokens=cost.input_tokens,
+        output_tokens=cost.output_tokens,
         seconds=0.0,
     )
     attempt.save(job.folder / ATTEMPT)
@@ -103,30 +108,41 @@ def infra(config: RunConfig, job: Job, bench: Bench, why: str) -> tuple[Attempt,
 
 
 def run_attempt(
-    config: RunConfig, job: Job, agent: Agent, bench: Bench, environments: Environments, step: Callable[[str], None]
+    config: RunConfig,
+    job: Job,
+    agent: Agent,
+    bench: Bench,
+    environments: Environments,
+    spending: Spending,
+    step: Callable[[str], None],
 ) -> tuple[Attempt, Grade]:
-    """Run, take the patch, grade. Every file is written whole; the grade comes last and makes the attempt finished."""
+    """Run, take the patch, grade. Every file is written whole; the grade comes last and makes the attempt finished.
+
+    Raises :class:`BudgetRefused` before anything is done.
+    """
     began = time.monotonic()
-    set_aside(job.folder)
-    job.folder.mkdir(parents=True)
-    with Place.create(bench.store.layout.work) as place:
+    task, number = job.bundle.id, job.number
+    with spending.attempt(task, number), Place.create(bench.store.layout.work) as place:
+        set_aside(job.folder)
+        job.folder.mkdir(parents=True)
         step("agent")
         materialise(bench.store.scratch, job.bundle.spec.source.tree, place.source)
         ending = agent.run(Workspace(place.source, job.bundle, bench.store))
         patch = take_patch(bench.store, job.bundle, place.source)
     write_atomically(job.folder / PATCH, patch)
+    cost = spending.spent(task, number)
     attempt = Attempt(
         run=config.run,
-        task=job.bundle.id,
+        task=task,
         tree=job.bundle.tree,
-        attempt=job.number,
+        attempt=number,
         ended=ending.ended,
         detail=ending.detail,
         patch_sha256=hashlib.sha256(patch).hexdigest(),
         patch_bytes=len(patch),
-        micro_usd=ending.micro_usd,
-        input_tokens=ending.input_tokens,
-        output_tokens=ending.output_tokens,
+        micro_usd=cost.usd_micros,
+        input_tokens=cost.input_tokens,
+        output_tokens=cost.output_tokens,
         seconds=round(time.monotonic() - began, 2),
     )
     attempt.save(job.folder / ATTEMPT)

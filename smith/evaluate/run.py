@@ -12,13 +12,15 @@ import sqlite_utils
 
 from smith import __version__
 from smith.database import immediate
-from smith.errors import RecordError, SmithError, UnknownTask
+from smith.errors import BudgetRefused, RecordError, SmithError, UnknownTask
 from smith.evaluate.agents import make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
+from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
+from smith.ledger import Ledger
 from smith.parallel import each
 from smith.paths import Layout, locked
 from smith.records.attempt import Attempt, RunConfig
@@ -52,6 +54,7 @@ def start_run(
     device: str = "auto",
     sandbox: str,
     budget_micro_usd: int | None = None,
+    attempt_micro_usd: int | None = None,
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
@@ -78,6 +81,7 @@ def start_run(
         device=device,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
+        attempt_micro_usd=attempt_micro_usd,
         created_at=now.isoformat(timespec="seconds"),
         smith=__version__,
     )
@@ -136,32 +140,52 @@ def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
 def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> list[AttemptState]:
     """Do every attempt of the run that is not finished; finished evidence is never touched.
 
-    Only one process works on a run at a time (:class:`BadInput` otherwise). A grade of ``infra`` is done again.
+    Only one process works on a run at a time (:class:`BadInput` otherwise). A grade of ``infra`` is done again. When
+    the budget is out no further attempt begins, what is under way is finished, and :class:`BudgetRefused` is raised.
     """
     layout = store.layout
-    with locked(layout.run(config.run) / "lock", wait=False), open_state(layout.state) as db:
+    with (
+        locked(layout.run(config.run) / "lock", wait=False),
+        open_state(layout.state) as db,
+        Ledger.open(layout.ledger) as ledger,
+    ):
         _register(db, config)
+        spending = Spending(ledger, config)
+        spending.begin()
         agent = make_agent(config.agent, dict(config.agent_options))
         environments = Environments(layout.environments, layout.logs)
         lock = threading.Lock()
         jobs = list(_open_jobs(store, config))
         total = len(config.tasks) * config.attempts
         step("", total - len(jobs))
+        refused: list[BudgetRefused] = []
 
-        def work(job: Job) -> tuple[Attempt, Grade]:
+        def work(job: Job) -> tuple[Attempt, Grade] | None:
+            if refused:
+                return None
             with lock:
                 _mark(db, config, job, state="running")
             bench = Bench(store, sandbox, job.receipt.receipt.device)
             try:
-                return run_attempt(config, job, agent, bench, environments, lambda text: None)
+                return run_attempt(config, job, agent, bench, environments, spending, lambda text: None)
+            except BudgetRefused as error:
+                refused.append(error)
+                with lock:
+                    _mark(db, config, job, state="pending")
+                return None
             except SmithError as error:
                 # One attempt's fault is no other's: it is written down, shown, and done again by a resume.
-                return infra(config, job, bench, str(error))
+                return infra(config, job, bench, spending, str(error))
 
-        for _, (attempt, graded) in each(work, jobs, config.jobs):
+        for _, done in each(work, jobs, config.jobs):
+            if done is None:
+                continue
+            attempt, graded = done
             with lock:
                 _record(db, config, attempt, graded)
             step(f"{attempt.task}: {graded.verdict}", 1)
+        if refused:
+            raise refused[0]
         found = states(layout, config)
         if all(s.grade is not None for s in found):
             with immediate(db):

@@ -16,6 +16,14 @@ RESOURCES = ("usd_micros", "input_tokens", "output_tokens", "cached_tokens", "de
 TIMES = frozenset({"device_ms", "wall_ms"})
 """Measured after the fact, so that only a kill bounds them; see docs/budget.md."""
 
+LABELS = dict(
+    zip(RESOURCES, ("usd", "input-tokens", "output-tokens", "cached-tokens", "device-s", "wall-s"), strict=True)
+)
+"""What people call them, with the unit in which they write them."""
+
+PER = {"usd_micros": 1_000_000, **dict.fromkeys(TIMES, 1000)}
+"""How many of what is stored make one of what people write; one where nothing is said."""
+
 MOST = 2**53 - 1
 """The largest amount and the largest sum: nine thousand million dollars, exact in every reader of JSON."""
 
@@ -85,6 +93,11 @@ def dollars(usd_micros: int) -> str:
     whole, rest = divmod(abs(usd_micros), 1_000_000)
     digits = f"{rest:06d}".rstrip("0").ljust(2, "0")
     return f"{'-' if usd_micros < 0 else ''}${whole:,}.{digits}"
+
+
+def written(resource: str, value: int | None) -> str:
+    """An amount as people give it on the command line, exactly."""
+    return "unlimited" if value is None else f"{Decimal(value) / PER.get(resource, 1):f}"
 
 
 def shown(resource: str, value: int) -> str:

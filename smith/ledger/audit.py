@@ -171,7 +171,7 @@ def _whole(amounts: Numbers) -> tuple[int, ...]:
 
 def _compare_scopes(replay: Replay, tables: Tables) -> list[str]:
     none: Numbers = (None,) * _N
-    kept = {b.scope: (b.limit.values, b.spent.values, b.held.values, b.overruns) for b in tables.balances()}
+    kept = {row.scope: (row.limit, row.spent, row.held, row.overruns) for row in tables.all()}
     right = {name: (s.limit or none, tuple(s.spent), tuple(s.held), s.overruns) for name, s in replay.scopes.items()}
     parts = ("limit", "spent", "held", "overruns")
     faults = []

@@ -17,7 +17,7 @@ WINDOW = timedelta(days=1)
 """A call is over, and charged, so long after it was reserved at the latest."""
 
 _OUTPUT = ("output_mtok", "output_text_mtok", "output_reasoning_mtok")
-_WRITTEN = ("cache_write_mtok", "cache_write_5m_mtok", "cache_write_1h_mtok")
+_WRITTEN = ("cache_write_mtok", "cache_write_5m_mtok")
 
 
 class Catalogue:
@@ -76,15 +76,17 @@ def _known(price: ModelPrice) -> bool:
 def _tariff(source: str, price: ModelPrice) -> Tariff:
     plain = _of(price, ("input_mtok",))
     assert plain is not None
-    cached, written, output = _of(price, ("cache_read_mtok",)), _of(price, _WRITTEN), _of(price, _OUTPUT)
+    output = _of(price, _OUTPUT)
     assert output is not None
+    written = _of(price, _WRITTEN) or plain
     requests = price.requests_kcount
     return Tariff(
         source=source,
         input=plain,
         output=output,
-        cached=cached or plain,
-        written=dearest([plain, written]) if written else plain,
+        cached=_of(price, ("cache_read_mtok",)) or plain,
+        written=written,
+        written_1h=_of(price, ("cache_write_1h_mtok",)) or written,
         request=Decimal(0) if requests is None else max(price for _, price in _rate(requests)) / 1000,
     )
 

@@ -44,6 +44,8 @@ class Balance(Record):
     scope: str
     limit: Limits
     """Its own; what scopes above it still allow may be less."""
+    limited: bool = False
+    """Whether somebody has set a limit, if an unlimited one."""
     spent: Amounts
     held: Amounts
     overruns: int = 0
@@ -52,13 +54,8 @@ class Balance(Record):
     @property
     def left(self) -> Limits:
         """What its own limit still allows, never below zero; ``None`` is without limit."""
-        return Limits.of([None if free is None else max(0, free) for free in self.free])
-
-    @property
-    def free(self) -> tuple[int | None, ...]:
-        """Limit less spent and held, in the order of ``RESOURCES``; below zero after an overrun."""
         rows = zip(self.limit.values, self.spent.values, self.held.values, strict=True)
-        return tuple(None if limit is None else limit - spent - held for limit, spent, held in rows)
+        return Limits.of([None if limit is None else max(0, limit - spent - held) for limit, spent, held in rows])
 
     def document(self) -> dict[str, object]:
         """For JSON: the resources by name, with what is left."""

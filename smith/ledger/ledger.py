@@ -1,7 +1,9 @@
 """The ledger: nothing is spent that was not reserved first, and nothing is reserved that a limit does not allow.
 
-Every call is one ``BEGIN IMMEDIATE`` transaction, flushed to disk before it returns: one entry, and the sums that
-follow from it. So a kill at any instant leaves a call done or not done, and many processes may share one file.
+Every call is one ``BEGIN IMMEDIATE`` transaction: one entry, and the sums that follow from it. So a kill at any instant
+leaves a call done or not done, and many processes may share one file. What allows spending, or was decided by somebody,
+is flushed to disk before the call returns. A power cut can undo the newest settlements within their ceilings, and
+releases: their holds are then open again, which is never too little.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ import sqlite_utils
 from smith.database import immediate, open_database
 from smith.errors import BadInput, BudgetRefused, LedgerConflict, Stale, Unavailable
 from smith.ledger import audit, chain
-from smith.ledger.amounts import MOST, RESOURCES, TIMES, Amounts, Limits, shown
+from smith.ledger.amounts import LABELS, MOST, RESOURCES, TIMES, Amounts, Limits, shown, written
 from smith.ledger.holds import Balance, Hold, State
 from smith.ledger.schema import MIGRATIONS
 from smith.ledger.scopes import check_key, path_of
-from smith.ledger.tables import Tables
+from smith.ledger.tables import Row, Tables
 
 _NOTHING = Amounts().values
 _MEND = "it is the record of what was spent: bring it back from a copy; do not start a new one in its place"
@@ -47,8 +49,6 @@ class Ledger:
         Raises :class:`BadInput` for a file that is no ledger, :class:`Unavailable` for a disk that cannot be written.
         """
         with open_database(path, MIGRATIONS, "ledger", mend=_MEND) as db:
-            # WAL alone would survive a kill, not a power cut: what was paid must never be forgotten.
-            db.conn.execute("PRAGMA synchronous=FULL")
             yield cls(db, path, clock)
 
     def set_limit(self, scope: str, limit: Limits, *, who: str, why: str) -> None:
@@ -59,13 +59,19 @@ class Ledger:
         path = path_of(scope)
         detail = {"who": _said("who", who), "why": _said("why", why)}
         with self._write():
-            if self._tables.limited([scope]):
-                now = self._balance(scope).limit
-                if now == limit:
+            stands = self._row(scope)
+            if stands.limited:
+                if stands.limit == limit.values:
                     return
                 raise LedgerConflict(f"{scope} has a limit already", hint="change it with: smith budget raise")
+            over = [
+                LABELS[name]
+                for name, free in zip(RESOURCES, stands._replace(limit=limit.values).free, strict=True)
+                if free is not None and free < 0
+            ]
+            if over:
+                raise LedgerConflict(f"{scope}: more {', '.join(over)} is spent and held already than that limit")
             self._tables.name(path)
-            self._fits(scope, limit)
             self._append("limit", scope, detail, amounts=limit.values)
             self._tables.limit(scope, limit)
 
@@ -77,15 +83,15 @@ class Ledger:
         """
         path_of(scope)
         detail = {"expected": expected.model_dump(), "who": _said("who", who), "why": _said("why", why)}
-        less = [n for n, a, b in zip(RESOURCES, expected.values, limit.values, strict=True) if _lower(b, a)]
+        less = [LABELS[n] for n, a, b in zip(RESOURCES, expected.values, limit.values, strict=True) if _lower(b, a)]
         if less:
             raise BadInput(f"{scope}: {', '.join(less)} would have less than before", hint="a limit is only raised")
         with self._write():
-            if not self._tables.limited([scope]):
+            stands = self._row(scope)
+            if not stands.limited:
                 raise Stale(f"{scope} has no limit that could be raised", hint="see: smith budget show")
-            now = self._balance(scope).limit
-            if now != expected:
-                raise Stale(f"{scope}: its limit is not what you took it for", hint="see: smith budget show")
+            if stands.limit != expected.values:
+                raise Stale(f"{scope}: its limit is not what you took it for", hint=f"it is {_limits(stands.limit)}")
             self._append("raise", scope, detail, amounts=limit.values)
             self._tables.limit(scope, limit)
 
@@ -121,7 +127,7 @@ class Ledger:
         rest.
         Raises :class:`LedgerConflict` where the hold ended otherwise.
         """
-        with self._write():
+        with self._write(flush=isinstance(hold, str) or bool(used.beyond(hold.ceiling))):
             found = self._found(hold)
             if found.state in (State.SETTLED, State.OVERRUN) and found.used == used:
                 return
@@ -132,7 +138,7 @@ class Ledger:
 
     def release(self, hold: Hold | str, *, why: str = "") -> None:
         """Free an open hold of which nothing was spent, for certain. A second time is no change."""
-        with self._write():
+        with self._write(flush=False):
             found = self._found(hold)
             if found.state is State.RELEASED:
                 return
@@ -166,12 +172,12 @@ class Ledger:
         """How a scope stands; all zero and without limit for one that was never named."""
         path_of(scope)
         with self._read():
-            return self._balance(scope)
+            return self._row(scope).balance()
 
     def balances(self, below: str | None = None) -> list[Balance]:
         """Every scope (or ``below`` and what is under it), parents first."""
         with self._read():
-            return list(self._tables.balances(below))
+            return [row.balance() for row in self._tables.all(below)]
 
     def holds(self, below: str | None = None, states: Sequence[State] = tuple(State)) -> list[Hold]:
         """Holds in these states, oldest first; of ``below`` and what is under it where that is given."""
@@ -201,12 +207,15 @@ class Ledger:
 
     def _allow(self, path: Sequence[str], ceiling: Amounts) -> None:
         """Raise :class:`BudgetRefused` unless every scope of ``path`` has so much left."""
-        if not self._tables.limited(path):
+        rows = self._tables.rows(path)
+        if not any(stands.limited for stands in rows):
             raise BudgetRefused(
-                f"nobody said what {path[-1]} may spend", scope=path[-1], hint=f"smith budget set {path[0]} ..."
+                f"nobody said what {path[-1]} may spend",
+                scope=path[-1],
+                hint=f"smith budget set {path[0]} usd=... --why ...",
             )
-        for scope in path:
-            stands = self._balance(scope)
+        for stands in rows:
+            scope = stands.scope
             if stands.overruns:
                 raise BudgetRefused(
                     f"{scope}: {stands.overruns} call(s) cost more than their ceiling, so nothing more is granted",
@@ -214,22 +223,9 @@ class Ledger:
                     hint="look into it, then: smith budget reconcile KEY",
                 )
             for resource, free, asked in zip(RESOURCES, stands.free, ceiling.values, strict=True):
-                # Time that is used up ends everything; it is often not known beforehand how much will be needed.
+                # Time that is used up ends everything: how much a call will need is often not known beforehand.
                 if free is not None and (asked > max(free, 0) or (resource in TIMES and free <= 0)):
-                    raise BudgetRefused(
-                        f"{scope}: {resource}: {shown(resource, max(free, 0))} left, {shown(resource, asked)} asked",
-                        scope=scope,
-                        resource=resource,
-                        left=max(free, 0),
-                        asked=asked,
-                        hint=f"smith budget raise {scope} ...",
-                    )
-
-    def _fits(self, scope: str, limit: Limits) -> None:
-        stands = self._balance(scope).model_copy(update={"limit": limit})
-        over = [n for n, free in zip(RESOURCES, stands.free, strict=True) if free is not None and free < 0]
-        if over:
-            raise LedgerConflict(f"{scope}: more {', '.join(over)} is spent and held already than that limit")
+                    raise _refusal(stands, resource, max(free, 0), asked)
 
     def _end(self, hold: Hold, state: State, used: Amounts | None) -> None:
         """Take a hold out of what is held (or what it cost so far out of what is spent), and put in what it cost."""
@@ -249,15 +245,14 @@ class Ledger:
         self, scope: str, *, spent: Sequence[int] = _NOTHING, held: Sequence[int] = _NOTHING, overruns: int = 0
     ) -> None:
         path = path_of(scope)
-        root = self._balance(path[0])
-        sums = zip(root.spent.values, root.held.values, spent, held, strict=True)
+        root = self._row(path[0])
+        sums = zip(root.spent, root.held, spent, held, strict=True)
         if any(max(s + ds, h + dh) > MOST for s, h, ds, dh in sums):
             raise BadInput(f"{path[0]}: so much cannot be counted", hint=f"the largest sum is {MOST}")
         self._tables.add(path, spent, held, overruns)
 
-    def _balance(self, scope: str) -> Balance:
-        found = self._tables.balance(scope)
-        return found or Balance(scope=scope, limit=Limits(), spent=Amounts(), held=Amounts())
+    def _row(self, scope: str) -> Row:
+        return self._tables.rows([scope])[0]
 
     def _found(self, hold: Hold | str) -> Hold:
         key = hold if isinstance(hold, str) else hold.key
@@ -272,9 +267,11 @@ class Ledger:
             raise LedgerConflict(f"hold {hold.key} is {hold.state}, not {wanted}", hint="see: smith budget show")
 
     @contextlib.contextmanager
-    def _write(self) -> Iterator[None]:
-        with self._read(), immediate(self._db):
-            yield
+    def _write(self, *, flush: bool = True) -> Iterator[None]:
+        with self._read():
+            self._db.conn.execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}")
+            with immediate(self._db):
+                yield
 
     @contextlib.contextmanager
     def _snapshot(self) -> Iterator[None]:
@@ -300,6 +297,25 @@ class Ledger:
 
 def _lower(new: int | None, old: int | None) -> bool:
     return new is not None and (old is None or new < old)
+
+
+def _refusal(stands: Row, resource: str, left: int, asked: int) -> BudgetRefused:
+    label = LABELS[resource]
+    limit = written(resource, stands.limit[RESOURCES.index(resource)])
+    why = f"{shown(resource, left)} left, {shown(resource, asked)} asked" if asked > left else "used up"
+    return BudgetRefused(
+        f"{stands.scope}: {label}: {why}",
+        scope=stands.scope,
+        resource=resource,
+        left=left,
+        asked=asked,
+        hint=f"smith budget raise {stands.scope} {label}={limit}:MORE --why ...",
+    )
+
+
+def _limits(limit: Sequence[int | None]) -> str:
+    stated = [f"{LABELS[n]}={written(n, most)}" for n, most in zip(RESOURCES, limit, strict=True) if most is not None]
+    return " ".join(stated) or "unlimited"
 
 
 def _said(what: str, text: str) -> str:

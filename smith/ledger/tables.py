@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlite_utils
 
@@ -17,7 +17,7 @@ def _named(prefix: str) -> list[str]:
     return [f"{prefix}_{name}" for name in RESOURCES]
 
 
-_SCOPE = f"SELECT scope, overruns, {', '.join(_named('limit') + _named('spent') + _named('held'))} FROM scopes"
+_SCOPE = f"SELECT scope, limited, overruns, {', '.join(_named('limit') + _named('spent') + _named('held'))} FROM scopes"
 _HOLD = f"SELECT key, scope, state, at_ms, {', '.join(_named('ceiling') + _named('used'))} FROM holds"
 _ADD = (
     "UPDATE scopes SET overruns = overruns + ?, "
@@ -31,29 +31,53 @@ _NEW_HOLD = (
 _END_HOLD = f"UPDATE holds SET state = ?, {', '.join(f'{c} = ?' for c in _named('used'))} WHERE key = ?"
 
 
+class Row(NamedTuple):
+    """One scope, as numbers in the order of ``RESOURCES``: a reservation looks at several, and must be quick."""
+
+    scope: str
+    limited: bool
+    overruns: int
+    limit: tuple[int | None, ...]
+    spent: tuple[int, ...]
+    held: tuple[int, ...]
+
+    @property
+    def free(self) -> tuple[int | None, ...]:
+        """Limit less spent and held; below zero after an overrun, ``None`` without limit."""
+        rows = zip(self.limit, self.spent, self.held, strict=True)
+        return tuple(None if limit is None else limit - spent - held for limit, spent, held in rows)
+
+    def balance(self) -> Balance:
+        """The same for others."""
+        return Balance(
+            scope=self.scope,
+            overruns=self.overruns,
+            limited=self.limited,
+            limit=Limits.of(self.limit),
+            spent=Amounts.of(self.spent),
+            held=Amounts.of(self.held),
+        )
+
+
 class Tables:
     """``scopes`` and ``holds`` of one database; the caller holds the write lock where something is written."""
 
     def __init__(self, db: sqlite_utils.Database) -> None:
         self._db = db
 
-    def balance(self, scope: str) -> Balance | None:
-        """How a scope stands; None for one that was never named."""
-        row = self._db.conn.execute(f"{_SCOPE} WHERE scope = ?", [scope]).fetchone()
-        return None if row is None else _balance(row)
+    def rows(self, path: Sequence[str]) -> list[Row]:
+        """How these scopes stand, in this order; all zero for one that was never named."""
+        marks = ", ".join("?" * len(path))
+        found = self._db.conn.execute(f"{_SCOPE} WHERE scope IN ({marks})", list(path)).fetchall()
+        known = {row.scope: row for row in map(_row, found)}
+        return [known.get(scope) or Row(scope, False, 0, (None,) * _N, (0,) * _N, (0,) * _N) for scope in path]
 
-    def balances(self, below: str | None = None) -> Iterator[Balance]:
+    def all(self, below: str | None = None) -> Iterator[Row]:
         """Every scope, or ``below`` and every one under it, parents first."""
         where, values = _under(below)
         # '/' sorts before every letter and digit of a name, but after '-' and '.': by parts is the order of the tree.
         rows = self._db.conn.execute(f"{_SCOPE}{where}", values).fetchall()
-        yield from (_balance(row) for row in sorted(rows, key=lambda row: str(row[0]).split("/")))
-
-    def limited(self, path: Sequence[str]) -> bool:
-        """Whether somebody said how much may be spent in any of these scopes."""
-        marks = ", ".join("?" * len(path))
-        asking = f"SELECT 1 FROM scopes WHERE scope IN ({marks}) AND limited LIMIT 1"
-        return self._db.conn.execute(asking, list(path)).fetchone() is not None
+        yield from (_row(row) for row in sorted(rows, key=lambda row: str(row[0]).split("/")))
 
     def name(self, path: Sequence[str]) -> None:
         """Make the rows of these scopes where they are missing."""
@@ -97,14 +121,9 @@ def _under(below: str | None) -> tuple[str, list[str]]:
     return " WHERE (scope = ? OR (scope >= ? AND scope < ?))", [below, f"{below}/", f"{below}0"]
 
 
-def _balance(row: Sequence[Any]) -> Balance:
-    return Balance(
-        scope=row[0],
-        overruns=row[1],
-        limit=Limits.of(row[2 : 2 + _N]),
-        spent=Amounts.of(row[2 + _N : 2 + 2 * _N]),
-        held=Amounts.of(row[2 + 2 * _N :]),
-    )
+def _row(row: tuple[Any, ...]) -> Row:
+    numbers = row[3:]
+    return Row(row[0], bool(row[1]), row[2], numbers[:_N], numbers[_N : 2 * _N], numbers[2 * _N :])
 
 
 def _hold(row: Sequence[Any]) -> Hold:

@@ -29,6 +29,8 @@ class Usage(Record):
     """Those input tokens that were read from a cache."""
     cache_write_tokens: Whole = 0
     """Those input tokens that were written to a cache."""
+    cache_write_1h_tokens: Whole = 0
+    """Those of them that are to stay there for an hour, which some providers charge more for."""
     device_ms: Whole = 0
     wall_ms: Whole = 0
 
@@ -36,6 +38,8 @@ class Usage(Record):
     def _parts_of_the_whole(self) -> Usage:
         if self.cached_tokens + self.cache_write_tokens > self.input_tokens:
             raise ValueError("input_tokens counts all of the prompt: the cached tokens are more")
+        if self.cache_write_1h_tokens > self.cache_write_tokens:
+            raise ValueError("cache_write_tokens counts all that were written: those for an hour are more")
         return self
 
 
@@ -48,6 +52,7 @@ class Tariff:
     output: Rate
     cached: Rate
     written: Rate
+    written_1h: Rate
     request: Decimal = Decimal(0)
     device_hour: Decimal = Decimal(0)
 
@@ -58,14 +63,16 @@ class Tariff:
         tokens = (
             plain * at(self.input, size)
             + usage.cached_tokens * at(self.cached, size)
-            + usage.cache_write_tokens * at(self.written, size)
+            + (usage.cache_write_tokens - usage.cache_write_1h_tokens) * at(self.written, size)
+            + usage.cache_write_1h_tokens * at(self.written_1h, size)
             + usage.output_tokens * at(self.output, size)
         )
         return tokens / MILLION + self.request + usage.device_ms * self.device_hour / HOUR_MS
 
     def most(self, input_tokens: int, output_tokens: int, device_ms: int) -> Decimal:
         """The most that a call of up to so many tokens can cost, however its prompt is cached."""
-        dear = max(highest(rate, input_tokens) for rate in (self.input, self.cached, self.written))
+        rates = (self.input, self.cached, self.written, self.written_1h)
+        dear = max(highest(rate, input_tokens) for rate in rates)
         tokens = input_tokens * dear + output_tokens * highest(self.output, input_tokens)
         return tokens / MILLION + self.request + device_ms * self.device_hour / HOUR_MS
 
@@ -96,12 +103,14 @@ def stated(key: str, row: PriceRow) -> Tariff:
     """The tariff of a row of ``smith.toml``."""
     zero = Decimal(0)
     plain = zero if row.input_mtok is None else row.input_mtok
+    written = flat(plain if row.cache_write_mtok is None else row.cache_write_mtok)
     return Tariff(
         source=f'smith.toml: prices."{key}"',
         input=flat(plain),
         output=flat(row.output_mtok or zero),
         cached=flat(plain if row.cache_read_mtok is None else row.cache_read_mtok),
-        written=flat(plain if row.cache_write_mtok is None else row.cache_write_mtok),
+        written=written,
+        written_1h=written,
         request=row.request,
         device_hour=row.device_hour or zero,
     )

@@ -36,6 +36,9 @@ class RunConfig(Document):
     jobs: int = Field(default=1, ge=1)
     device: str = "auto"
     budget_micro_usd: int | None = None
+    """The most that the run may cost, in millionths of a dollar."""
+    attempt_micro_usd: int | None = None
+    """The most that each attempt may cost."""
     timeout_s: float | None = None
     sandbox: str = "bubblewrap"
     created_at: str

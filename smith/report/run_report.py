@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from smith.evaluate.run import AttemptState, states
+from smith.evaluate.spending import balance_of
 from smith.paths import Layout
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
@@ -62,12 +63,19 @@ def make_report(layout: Layout, config: RunConfig) -> RunReport:
         complete=all(s.grade is not None for s in found),
         attempts=tuple(_line(s) for s in found),
         scores=scores(by_task),
-        budget=BudgetLine(
-            limit_usd=None if config.budget_micro_usd is None else config.budget_micro_usd / 1e6,
-            spent_usd=sum(s.attempt.micro_usd for s in found if s.attempt) / 1e6,
-            held_usd=0.0,
-        ),
+        budget=_budget(layout, config),
         notes=tuple(dict.fromkeys(note for s in found if s.grade for note in s.grade.notes)),
+    )
+
+
+def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
+    """As the ledger has it. A run that is not there has spent nothing: before the ledger no agent cost money."""
+    stands = balance_of(layout, config)
+    limit = config.budget_micro_usd if stands is None else stands.limit.usd_micros
+    return BudgetLine(
+        limit_usd=None if limit is None else limit / 1e6,
+        spent_usd=0.0 if stands is None else stands.spent.usd_micros / 1e6,
+        held_usd=0.0 if stands is None else stands.held.usd_micros / 1e6,
     )
 
 

@@ -41,7 +41,9 @@ def test_what_is_reserved_counts_in_every_scope_above(ledger: Ledger) -> None:
 def test_a_refusal_says_which_scope_and_resource_and_how_much(ledger: Ledger) -> None:
     ledger.set_limit("run/task", Limits(output_tokens=5), who="me", why="less")
     ledger.reserve("run/other", usd(60), key="other")
-    with pytest.raises(BudgetRefused, match=r"run: usd_micros: \$0.00004 left, \$0.000041 asked") as refused:
+    with pytest.raises(
+        BudgetRefused, match=r"run: usd: \$0.00004 left, \$0.000041 asked.*raise run usd=0.0001:MORE"
+    ) as refused:
         ledger.reserve("run/task", usd(41), key="k")
     assert (refused.value.scope, refused.value.resource) == ("run", "usd_micros")
     assert (refused.value.left, refused.value.asked, refused.value.exit_code) == (40, 41, 4)
@@ -136,7 +138,7 @@ def test_an_overrun_is_written_down_and_stops_its_tree(ledger: Ledger) -> None:
     ledger.reserve("run/a", usd(60), key="k")
     ledger.settle("k", usd(170), evidence={})
     stands = ledger.balance("run")
-    assert (stands.spent, stands.left, stands.free[0], stands.overruns) == (usd(170), Limits(usd_micros=0), -70, 1)
+    assert (stands.spent, stands.left, stands.overruns) == (usd(170), Limits(usd_micros=0), 1)
     with pytest.raises(BudgetRefused, match="more than their ceiling"):
         ledger.reserve("run/b", Amounts(), key="b")
     ledger.reserve("elsewhere", usd(100), key="e")
@@ -151,7 +153,7 @@ def test_time_may_be_overrun_but_ends_all_when_it_is_used_up(ledger: Ledger) -> 
     ledger.settle("first", Amounts(wall_ms=999), evidence={})
     ledger.reserve("time", Amounts(), key="second")
     ledger.settle("second", Amounts(wall_ms=700), evidence={})
-    with pytest.raises(BudgetRefused, match=r"wall_ms: 0.000 s left") as refused:
+    with pytest.raises(BudgetRefused, match=r"time: wall-s: used up.*wall-s=1:MORE") as refused:
         ledger.reserve("time", usd(1), key="third")
     assert refused.value.resource == "wall_ms"
 
@@ -161,18 +163,18 @@ def test_a_first_limit_is_set_once_and_fits_what_is_there(ledger: Ledger) -> Non
     with pytest.raises(LedgerConflict, match="has a limit already"):
         ledger.set_limit("run", Limits(usd_micros=200), who="me", why="more")
     ledger.reserve("run/a", usd(60), key="k")
-    with pytest.raises(LedgerConflict, match="more usd_micros is spent and held"):
+    with pytest.raises(LedgerConflict, match="more usd is spent and held"):
         ledger.set_limit("run/a", Limits(usd_micros=59), who="me", why="less")
     ledger.set_limit("run/a", Limits(usd_micros=60), who="me", why="just enough")
 
 
 def test_a_limit_is_raised_from_what_it_was(ledger: Ledger) -> None:
     more = Limits(usd_micros=200)
-    with pytest.raises(Stale, match="not what you took it for"):
+    with pytest.raises(Stale, match=r"not what you took it for \(it is usd=0.0001\)"):
         ledger.raise_limit("run", Limits(usd_micros=99), more, who="me", why="more")
-    with pytest.raises(BadInput, match="usd_micros would have less"):
+    with pytest.raises(BadInput, match="usd would have less"):
         ledger.raise_limit("run", USD, Limits(usd_micros=99), who="me", why="less")
-    with pytest.raises(BadInput, match="wall_ms would have less"):
+    with pytest.raises(BadInput, match="wall-s would have less"):
         ledger.raise_limit("run", USD, Limits(usd_micros=200, wall_ms=5), who="me", why="less")
     with pytest.raises(Stale, match="no limit"):
         ledger.raise_limit("run/a", USD, more, who="me", why="more")

@@ -33,13 +33,10 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Ending:
-    """How an agent ended, and what it was charged."""
+    """How an agent ended. What it cost is in the ledger, not in its word."""
 
     ended: Ended
     detail: str = ""
-    micro_usd: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 class Agent(Protocol):
