@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from smith.author.documents import gather
 from smith.author.judge import Judge, adopt
 from smith.author.keys import find_key
 from smith.author.roles import Roles
+from smith.cli.amounts import Dollars
 from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
 from smith.cli.grade import expected_receipt
 from smith.errors import EXIT_NO, BadInput
@@ -33,7 +33,6 @@ from smith.freeze.bundle import Bundle, Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.ledger import Ledger, Limits
-from smith.ledger.amounts import micros
 from smith.ledger.prices import Prices
 from smith.paths import locked, remove_tree
 from smith.records.authoring import Authored
@@ -50,7 +49,8 @@ class Reach:
     dialect: str | None
     provider: str | None
     key_file: Path | None
-    budget_usd: Decimal | None
+    budget_usd: int | None
+    """Micro-dollars."""
     max_output_tokens: int
     timeout: float
 
@@ -60,18 +60,6 @@ class Reach:
         if self.model is None:
             return None
         return Settings(self.model, self.provider, self.max_output_tokens, self.timeout)
-
-
-def _dollars(ctx: click.Context, param: click.Parameter, value: str | None) -> Decimal | None:
-    if value is None:
-        return None
-    try:
-        amount = Decimal(value)
-    except ArithmeticError:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or not 0 < amount <= 1_000_000:
-        raise click.BadParameter(f"{value!r} is no amount of dollars that can be spent")
-    return amount
 
 
 @click.command("author")
@@ -91,7 +79,7 @@ def _dollars(ctx: click.Context, param: click.Parameter, value: str | None) -> D
     type=click.Path(path_type=Path, dir_okay=False),
     help="File with the endpoint's key [default: the variable OPENAI_API_KEY or ANTHROPIC_API_KEY].",
 )
-@click.option("--budget-usd", callback=_dollars, metavar="USD", help="What authoring this task may cost in all.")
+@click.option("--budget-usd", type=Dollars(), help="The most that authoring this task may spend in all.")
 @click.option(
     "--attempts",
     type=click.IntRange(1, 9),
@@ -215,8 +203,7 @@ class _Work:
         prices = Prices.of(self.found.layout)
         with Ledger.open(self.found.layout.ledger) as ledger:
             if how.budget_usd is not None:
-                limit = Limits(usd_micros=micros(how.budget_usd, up=False))
-                ledger.set_limit(self.scope, limit, who="smith author", why="--budget-usd")
+                ledger.set_limit(self.scope, Limits(usd_micros=how.budget_usd), who="smith author", why="--budget-usd")
             with Client(url, key, dialect, settings, ledger=ledger, prices=prices, scope=self.scope, say=say) as client:
                 yield client, ledger
 

@@ -202,7 +202,7 @@ def test_a_refused_budget_is_status_4_and_nothing_is_sent(data: Store, bundle: B
     with serving(by_role(investigate=answers.investigation())) as endpoint:
         done = author(data, endpoint, budget="0.01")
         assert (done.returncode, endpoint.asked) == (4, [])
-        assert "usd_micros" in done.stderr
+        assert "$0.01 left" in done.stderr
         without = run(data, "author", TASK, "--model", "scripted", "--endpoint", f"{endpoint.url}/v1")
         assert (without.returncode, endpoint.asked) == (4, [])
     assert unchanged(data, bundle)
@@ -345,7 +345,7 @@ def test_an_answer_is_bound_to_source_tests_reference_and_instruction(data: Stor
         ((), "give --model, or prepared answers"),
         (("--answers", "/no/such/folder"), "holds no answers"),
         (("--model", "scripted", "--endpoint", "nowhere", "--budget-usd", "1"), "no address of an endpoint"),
-        (("--model", "scripted", "--budget-usd", "nan"), "no amount of dollars"),
+        (("--model", "scripted", "--budget-usd", "nan"), "is no amount"),
         (("--model", "scripted", "--budget-usd", "1", "--key-file", "/no/such/file"), "No such file"),
         (("--model", "scripted", "--device", "interpreter"), "no valid receipt"),
     ],
