@@ -212,10 +212,6 @@ class Client:
     def _backoff(self, turn: int) -> float:
         return BACKOFF_S[min(turn, len(BACKOFF_S) - 1)] * (0.5 + self._random.random())
 
-    def hide(self, text: str) -> str:
-        """``text`` without the key."""
-        return self._wire.hide(text)
-
 
 def _retry_after(answer: Answer) -> float | None:
     value = answer.headers.get("retry-after", "").strip()

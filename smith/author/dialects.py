@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from smith.ledger.prices import Usage
 from smith.secret import Token
@@ -33,34 +33,10 @@ class Unreadable(Exception):
     """An answer with status 200 that is not of the dialect."""
 
 
-class Dialect(Protocol):
-    """One way to ask. ``provider`` names it in the list of prices."""
-
-    name: str
-    provider: str
-    default_url: str
-    path: str
-    key_variable: str
-    url_variable: str
-
-    def headers(self, key: Token | None) -> dict[str, str]:
-        """The headers that carry the key."""
-        ...
-
-    def body(self, model: str, system: str, messages: Sequence[Message], most: int) -> dict[str, Any]:
-        """The JSON to post; ``most`` caps the tokens of the reply."""
-        ...
-
-    def read(self, data: Any, most: int) -> Reply:
-        """The reply in a JSON answer. Raises :class:`Unreadable`."""
-        ...
-
-
 class OpenAI:
     """Chat completions, as OpenAI and most local servers speak them."""
 
     name = "openai"
-    provider = "openai"
     default_url = "https://api.openai.com/v1"
     path = "/chat/completions"
     key_variable = "OPENAI_API_KEY"
@@ -71,13 +47,16 @@ class OpenAI:
         """Older servers know only ``max_tokens``; newer models of OpenAI's only ``max_completion_tokens``."""
 
     def headers(self, key: Token | None) -> dict[str, str]:
+        """The headers that carry the key."""
         return {"Authorization": f"Bearer {key.secret.get_secret_value()}"} if key else {}
 
     def body(self, model: str, system: str, messages: Sequence[Message], most: int) -> dict[str, Any]:
+        """The JSON to post; ``most`` caps the tokens of the reply."""
         turns = [{"role": "system", "content": system}, *({"role": m.role, "content": m.text} for m in messages)]
         return {"model": model, "messages": turns, self.cap: most}
 
     def read(self, data: Any, most: int) -> Reply:
+        """The reply in a JSON answer. Raises :class:`Unreadable`."""
         try:
             choice = data["choices"][0]
             text = choice["message"]["content"]
@@ -98,21 +77,23 @@ class Anthropic:
     """Anthropic's messages."""
 
     name = "anthropic"
-    provider = "anthropic"
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
     key_variable = "ANTHROPIC_API_KEY"
     url_variable = "ANTHROPIC_BASE_URL"
 
     def headers(self, key: Token | None) -> dict[str, str]:
+        """The headers that carry the key."""
         own = {"x-api-key": key.secret.get_secret_value()} if key else {}
         return {"anthropic-version": _ANTHROPIC_VERSION, **own}
 
     def body(self, model: str, system: str, messages: Sequence[Message], most: int) -> dict[str, Any]:
+        """The JSON to post; ``most`` caps the tokens of the reply."""
         turns = [{"role": m.role, "content": m.text} for m in messages]
         return {"model": model, "system": system, "messages": turns, "max_tokens": most}
 
     def read(self, data: Any, most: int) -> Reply:
+        """The reply in a JSON answer. Raises :class:`Unreadable`."""
         blocks = data.get("content") if isinstance(data, Mapping) else None
         if not isinstance(blocks, list):
             raise Unreadable("no content")
