@@ -87,6 +87,11 @@ class Layout:
         return self.volatile / "state.db"
 
     @property
+    def authoring(self) -> Path:
+        """Answers of language models about tasks, by task."""
+        return self.tasks / "authoring"
+
+    @property
     def ledger(self) -> Path:
         """What was spent. Unlike the rest of ``.smith/`` it cannot be made anew."""
         return self.volatile / "ledger.db"

@@ -18,13 +18,14 @@ PACKAGE = Path(smith.__file__).parent
 # Lower rooms never import higher ones. Rooms on one line may import each other.
 ORDER = [
     {"errors", "syntax"},
-    {"process", "paths", "parallel", "temporary"},
+    {"process", "paths", "parallel", "temporary", "secret"},
     {"records", "database", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside", "ledger"},
     {"mine", "harness"},
     {"freeze"},
     {"grade"},
     {"validate", "evaluate"},
+    {"author"},
     {"report"},
     {"export"},
     {"cli"},

@@ -25,6 +25,7 @@ COMMANDS = {
     "recipe": ("smith.cli.recipe", "Detect how an upstream is built and tested."),
     "freeze": ("smith.cli.freeze", "Freeze pull requests into task bundles."),
     "validate": ("smith.cli.validate", "Run baseline and reference solutions; write receipts."),
+    "author": ("smith.cli.author", "Let a language model improve a task, behind deterministic gates."),
     "task": ("smith.cli.task", "Show, verify or open a task bundle."),
     "panel": ("smith.cli.panel", "Make, show or check a panel."),
     "grade": ("smith.cli.grade", "Grade a patch on a task."),

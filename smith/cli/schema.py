@@ -7,6 +7,7 @@ import click
 from smith.cli.common import print_json
 from smith.errors import BadInput
 from smith.records.attempt import Attempt, RunConfig
+from smith.records.authoring import Answer
 from smith.records.base import Record
 from smith.records.candidate import Candidate
 from smith.records.config import Config
@@ -15,7 +16,7 @@ from smith.records.lineages import Lineages
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
-from smith.records.task import Selection, TaskFile
+from smith.records.task import Probes, Selection, TaskFile
 from smith.report.run_report import RunReport
 
 RECORDS: dict[str, type[Record]] = {
@@ -31,6 +32,8 @@ RECORDS: dict[str, type[Record]] = {
     "attempt": Attempt,
     "grade": Grade,
     "report": RunReport,
+    "answer": Answer,
+    "probes": Probes,
 }
 
 

@@ -37,6 +37,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
                 "tree": bundle.tree,
                 "task": bundle.spec.model_dump(mode="json"),
                 "selection": bundle.selection.model_dump(mode="json"),
+                "probes": [p.model_dump(mode="json") for p in bundle.probes],
                 "receipts": [document(r) for r in receipts],
             }
         )
@@ -52,6 +53,8 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
         f"  editable {', '.join(bundle.spec.editable)}",
         f"  tests {', '.join(bundle.selection.files) or '-'}",
         *[f"  guards {g}" for g in bundle.selection.guards],
+        *[f"  extra test {path}" for path in bundle.selection.authored],
+        *[f"  {p.kind} solution {p.name}: {p.focus}" for p in bundle.probes],
         *[f"  interface {i}" for i in bundle.spec.interface],
         *[f"  leak {leak}" for leak in bundle.spec.leaks],
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,13 +21,14 @@ from smith.cli.common import (
     screen,
     store,
 )
-from smith.errors import EXIT_NO, RecordError
+from smith.errors import EXIT_NO
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
+from smith.validate.receipts import keep
 from smith.validate.validate import Step, Validation, refused
 
 
@@ -96,19 +96,6 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
 
         receipts = dict(each(one, range(len(bundles)), jobs))
     return [receipts[index] for index in range(len(bundles))]
-
-
-def keep(receipt: Receipt, path: Path) -> None:
-    """Write a receipt, unless the one that is there found the same: panels pin receipts by their bytes, and a
-    confirmation must not make them stale."""
-    if path.is_file():
-        try:
-            before = Receipt.load(path)
-        except RecordError:
-            before = None  # a broken one is replaced
-        if before is not None and receipt.agrees_with(before):
-            return
-    receipt.save(path)
 
 
 def document(receipt: Receipt) -> dict[str, Any]:

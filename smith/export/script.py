@@ -106,8 +106,7 @@ def _variables(bundle: Bundle, receipt: Receipt) -> dict[str, str]:
 
 def _lay_tests(bundle: Bundle, test_patch: str, at_start: Sequence[str]) -> list[str]:
     """Whatever a submission did to the tests is undone before the hidden ones are laid over it."""
-    selection = bundle.selection
-    places = sorted({*selection.roots, *selection.extra, *selection.removed})
+    places = bundle.selection.places
     lines = [f"rm -rf -- {_words(places)}"] if places else []
     if at_start:
         lines.append(f"git checkout -q HEAD -- {_words(at_start)}")

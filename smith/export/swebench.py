@@ -145,7 +145,9 @@ def image_of(instance_id: str) -> str:
 
 def _at_start(store: Store, bundle: Bundle) -> list[str]:
     """Those folders and files of the hidden tests that the starting tree has."""
-    selection = bundle.selection
     paths = [e.path.decode("utf-8", "surrogateescape") for e in list_tree(store.scratch, bundle.spec.source.tree)]
-    places = sorted({*selection.roots, *selection.extra, *selection.removed})
-    return [place for place in places if any(path == place or path.startswith(f"{place}/") for path in paths)]
+    return [
+        place
+        for place in bundle.selection.places
+        if any(path == place or path.startswith(f"{place}/") for path in paths)
+    ]

@@ -13,10 +13,10 @@ from smith.git.objects import shown
 from smith.git.patches import apply
 from smith.git.repository import Repository
 from smith.git.sources import has, keep, scratch
-from smith.git.trees import list_tree, tree_of_folder, write_tree
+from smith.git.trees import TreeEntry, list_tree, overlay, tree_of_folder, write_blob, write_tree
 from smith.paths import Layout, recover, write_atomically
 from smith.records.recipe import Recipe
-from smith.records.task import Selection, SmithMetadata, Source, TaskFile
+from smith.records.task import Probe, Probes, Selection, SmithMetadata, Source, TaskFile
 
 TASK_FILE = "task.toml"
 INSTRUCTION = "instruction.md"
@@ -27,6 +27,9 @@ START = PurePosixPath("solution/start.patch")
 RECIPE = PurePosixPath("environment/recipe.toml")
 SELECTION = PurePosixPath("tests/selection.json")
 TEST_SCRIPT = PurePosixPath("tests/test.sh")
+EXTRA_TESTS = PurePosixPath("tests/extra")
+PROBES = PurePosixPath("solution/probes.json")
+PROBE_PATCHES = PurePosixPath("solution/probes")
 
 
 _TASK_ID = re.compile(r"[a-z0-9][a-z0-9._-]*__[a-z0-9._-]+-[0-9]+(~[a-z]+(-[a-z]+)?)?")
@@ -41,6 +44,7 @@ class Bundle:
     file: TaskFile
     selection: Selection
     recipe: Recipe
+    probes: tuple[Probe, ...] = ()
 
     @property
     def id(self) -> str:
@@ -57,6 +61,10 @@ class Bundle:
     @property
     def reference(self) -> bytes:
         return (self.path / REFERENCE).read_bytes()
+
+    def probe_patch(self, name: str) -> bytes:
+        """The patch of one probe, against the source that the task starts from."""
+        return (self.path / PROBE_PATCHES / f"{name}.patch").read_bytes()
 
     @property
     def prelude(self) -> Path | None:
@@ -91,6 +99,13 @@ class Store:
         recover(path)
         if not (path / TASK_FILE).is_file():
             raise UnknownTask(f"no task {task_id} in {self.layout.tasks}", hint="make it with: smith freeze")
+        return self.load_folder(path, task_id)
+
+    def load_folder(self, path: Path, task_id: str) -> Bundle:
+        """Load and check the bundle ``task_id`` that lies in the folder ``path``, wherever that is.
+
+        Raises :class:`RecordError` naming file and key where it is broken.
+        """
         where = path / TASK_FILE
         file = TaskFile.load(where)
         if file.metadata.smith.id != task_id:
@@ -100,19 +115,36 @@ class Store:
                 raise RecordError(f"{path / needed}: is missing", hint="freeze the pull request again")
         if file.metadata.smith.variant.has_own_start and not (path / START).is_file():
             raise RecordError(f"{path / START}: is missing", hint="freeze the pull request again")
+        probes = Probes.load(path / PROBES).probes if (path / PROBES).is_file() else ()
         bundle = Bundle(
             path=path,
             tree=tree_of_folder(self.scratch, path),
             file=file,
             selection=Selection.load(path / SELECTION),
             recipe=Recipe.load(path / RECIPE),
+            probes=probes,
         )
+        authored = [path / EXTRA_TESTS / name for name in bundle.selection.authored]
+        for named in (*authored, *(path / PROBE_PATCHES / f"{probe.name}.patch" for probe in probes)):
+            if not named.is_file():
+                raise RecordError(f"{named}: is missing")
         if bundle.prelude is not None and not bundle.prelude.is_file():
             raise RecordError(f"{bundle.prelude}: is missing", hint="environment/recipe.toml names it as prelude")
         for workload in bundle.selection.workloads:
             if not (path / "tests" / "workloads" / workload).is_file():
                 raise RecordError(f"{path / 'tests' / 'workloads' / workload}: is missing")
         return bundle
+
+    def hidden_tests(self, bundle: Bundle) -> str:
+        """The tree of all hidden tests of a bundle: upstream's, and the extra ones laid over them."""
+        selection = bundle.selection
+        if not selection.authored:
+            return selection.tree
+        extra = []
+        for name in selection.authored:
+            oid = write_blob(self.scratch, (bundle.path / EXTRA_TESTS / name).read_bytes())
+            extra.append(TreeEntry("100644", "blob", oid, name.encode()))
+        return overlay(self.scratch, selection.tree, write_tree(self.scratch, extra))
 
     def remember(self, repo: str, url: str) -> str:
         """The public address of an upstream. That of a local clone is kept outside the bundle: no path of a machine may

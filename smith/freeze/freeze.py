@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from smith import temporary
 from smith.errors import PatchError, RecordError
+from smith.freeze.authored import came_of
 from smith.freeze.bundle import Store
 from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import HiddenTests, collect_hidden, steers_tests, test_roots
@@ -197,8 +198,12 @@ def freeze(candidate: Candidate, upstream: Upstream, store: Store, asked: Asked 
         folder = aside / spec.id
         write(folder, Contents(spec, selection, recipe, recipe_file, detected, made, told.text, overlay, workloads))
         tree = tree_of_folder(store.scratch, folder)
-        # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader.
-        if not destination.is_dir() or tree_of_folder(store.scratch, destination) != tree:
+        # An unchanged bundle keeps its folder, so that freezing again never disturbs a reader; and one that authoring
+        # made from this very bundle stands for it.
+        there = tree_of_folder(store.scratch, destination) if destination.is_dir() else ""
+        if there and came_of(store.layout, spec.id, tree, there):
+            tree = there
+        if there != tree:
             with replacing(destination) as fresh:
                 shutil.copytree(folder, fresh, dirs_exist_ok=True)
     return Frozen(candidate.pr, spec.id, tree, destination, spec.leaks)

@@ -127,7 +127,7 @@ def render(
 ) -> Instruction:
     """The instruction of a candidate. Raises :class:`BadInput` where an overriding prompt fails."""
     known = briefing or Briefing()
-    named = frozenset(name for item in known.interface for name in _names(item))
+    named = frozenset(name for item in known.interface for name in names_in(item))
     secret = Secret(
         known.addition,
         known.tests,
@@ -231,7 +231,7 @@ def _heading(
     return heading[:1].upper() + heading[1:] if not re.match(r"\w+[_(.]", heading) else heading, removed
 
 
-def _names(item: InterfaceItem) -> set[str]:
+def names_in(item: InterfaceItem) -> set[str]:
     """The identifiers that an item tells."""
     return set(re.findall(r"[^\W\d]\w*", f"{item.module} {item.name} {item.signature} {' '.join(item.missing)}"))
 

@@ -56,12 +56,12 @@ def find_interface(
     ``hidden`` are all hidden paths, ``changed`` the paths that the reference patch changes.
     """
     search = _Search(start, reference, frozenset(hidden), tuple(sorted(changed)))
-    for path in _with_support(reference, tests, search.hidden):
+    for path in with_support(reference, tests, search.hidden):
         search.read(path)
     return search.result()
 
 
-def _with_support(world: World, tests: Iterable[str], hidden: frozenset[str]) -> list[str]:
+def with_support(world: World, tests: Iterable[str], hidden: frozenset[str]) -> list[str]:
     """The tests, the hidden files that they import, and the ``conftest.py`` files above them."""
     waiting, found = sorted(tests), dict[str, None]()
     while waiting:

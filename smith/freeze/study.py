@@ -54,7 +54,7 @@ def study(
     variant: Variant = Variant.FIX,
 ) -> Study:
     """Read the starting tree, the reference and the hidden tests. ``files`` are the test files to run."""
-    start, solved, tests = (_files(repo, tree) for tree in (trees.start, trees.solved, trees.hidden.tree))
+    start, solved, tests = (files_of(repo, tree) for tree in (trees.start, trees.solved, trees.hidden.tree))
     new_tests = changed_tests(repo, trees.base, trees.merged, files)
     with Blobs(repo, largest=LARGEST) as blobs:
         seen = World(blobs, start)
@@ -86,7 +86,8 @@ def study(
     return Study(briefing, new_tests, leaks, interface.unnamed)
 
 
-def _files(repo: Repository, tree: str) -> dict[str, str]:
+def files_of(repo: Repository, tree: str) -> dict[str, str]:
+    """Path to blob id of the plain files of a tree."""
     return {shown(e.path): e.oid for e in list_tree(repo, tree) if e.kind == "blob" and e.mode != "120000"}
 
 

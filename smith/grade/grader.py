@@ -195,8 +195,7 @@ def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:
 
 
 def _check_path(path: str, change: Change, bundle: Bundle, allowed: Sequence[re.Pattern[str]]) -> None:
-    selection = bundle.selection
-    if path in selection.extra or path in selection.removed or any(path.startswith(f"{r}/") for r in selection.roots):
+    if bundle.selection.hides(path):
         raise PatchError("hidden tests lie there", rule="hidden_path", path=path)
     if steers_tests(path):
         raise PatchError("this file changes how tests are run", rule="test_configuration", path=path)

@@ -133,8 +133,8 @@ def lay_again(store: Store, bundle: Bundle, place: Place) -> None:
     selection = bundle.selection
     fresh = place.root / "hidden"
     remove_tree(fresh)
-    materialise(store.scratch, selection.tree, fresh)
-    for name in (*selection.roots, *selection.extra, *selection.removed):
+    materialise(store.scratch, store.hidden_tests(bundle), fresh)
+    for name in selection.places:
         target = place.source / name
         for folder in reversed(target.relative_to(place.source).parents[:-1]):
             inner = place.source / folder
@@ -150,7 +150,7 @@ def lay_again(store: Store, bundle: Bundle, place: Place) -> None:
 
 def graded_tree(store: Store, bundle: Bundle, submission: str) -> str:
     """The tree that is tested: a submission's tree with the hidden tests laid over it."""
-    return overlay(store.scratch, submission, bundle.selection.tree, bundle.selection.removed)
+    return overlay(store.scratch, submission, store.hidden_tests(bundle), bundle.selection.removed)
 
 
 def base_tree(store: Store, bundle: Bundle) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
 from smith.records.results import Failure
@@ -27,6 +30,9 @@ class ReasonCode(StrEnum):
     UNSPECIFIED_INTERFACE = "unspecified_interface"
     UNSTABLE = "unstable"
     NO_TESTS = "no_tests"
+    EXTRA_TEST = "extra_test"
+    WRONG_PASSES = "wrong_passes"
+    ALTERNATIVE_FAILS = "alternative_fails"
     NO_SPEEDUP = "no_speedup"
     NEEDS_DEVICE = "needs_device"
     NEEDS_WORKLOAD = "needs_workload"
@@ -93,6 +99,19 @@ class Timing(Record):
     worst: float
 
 
+class ProbeResult(Record):
+    """What trying one of the bundle's probes gave."""
+
+    name: str
+    kind: Literal["wrong", "alternative"]
+    as_expected: bool
+    """A wrong solution fails, an alternative one passes, in every run."""
+    failing: tuple[str, ...] = ()
+    """Ids that it fails, at most a few of them."""
+    detail: str = ""
+    """Why it is not as expected."""
+
+
 class Receipt(Document):
     """What was found about one bundle tree on one device. Never edited, only replaced by another run."""
 
@@ -112,6 +131,8 @@ class Receipt(Document):
     has none, while the pass-to-pass ids do."""
     sensitivity: float | None = None
     timing: Timing | None = None
+    probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
+    """Wrong and alternative solutions of the bundle, as tried."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None

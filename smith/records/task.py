@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from smith.records.base import Document, Oid, Record, TaskId
 from smith.records.candidate import KernelChange, Kind
@@ -220,6 +220,10 @@ class TaskFile(Record):
     environment: EnvironmentLimits = EnvironmentLimits()
 
 
+AuthoredPath = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][\w.-]*/)*test_extra_[a-z0-9_]+\.py$")]
+"""Where an extra hidden test lies in the source: ``test_extra_*.py`` in a folder of upstream's own hidden tests."""
+
+
 class Selection(Document):
     """``tests/selection.json``: which hidden tests are run and how. Says nothing about outcomes."""
 
@@ -237,6 +241,8 @@ class Selection(Document):
     """Test files to run, in order; those that the pull request changed."""
     guards: tuple[str, ...] = ()
     """Further test files that reach the changed code; only for pass-to-pass."""
+    authored: tuple[AuthoredPath, ...] = Field(default=(), exclude_if=_empty)
+    """Extra hidden tests that upstream does not have, kept in the bundle below ``tests/extra/`` at these paths."""
     changed_tests: tuple[str, ...] = ()
     """``file::test`` functions that are new or whose body changed: run first."""
     only: tuple[str, ...] = ()
@@ -249,3 +255,37 @@ class Selection(Document):
     """Time that one pass of the reference over one file may take; later ids are left out. A guard has a quarter."""
     max_ids: int = Field(default=12, gt=0)
     """At most so many ids of one file; of a guard a quarter."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Folders and files that belong to the hidden tests, sorted, none below another: whatever is there is replaced
+        by them."""
+        named = {*self.roots, *self.extra, *self.removed, *self.authored}
+        return tuple(sorted(p for p in named if not any(p.startswith(f"{root}/") for root in self.roots)))
+
+    def hides(self, path: str) -> bool:
+        """Whether ``path`` belongs to the hidden tests, so that no submission may touch it."""
+        return any(path == place or path.startswith(f"{place}/") for place in self.places)
+
+
+class Probe(Record):
+    """A solution that shows what the hidden tests tell apart. Its patch is ``solution/probes/<name>.patch``."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{1,39}$")]
+    kind: Literal["wrong", "alternative"]
+    """``wrong``: must fail the hidden tests; ``alternative``: another right solution, must pass them."""
+    focus: str
+    """What it gets wrong, or in what it differs from the reference, in one sentence."""
+
+
+class Probes(Document):
+    """``solution/probes.json``: what validation tries besides base and reference. No agent ever sees it."""
+
+    probes: tuple[Probe, ...]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Probes:
+        names = [probe.name for probe in self.probes]
+        if len(set(names)) != len(names):
+            raise ValueError("two probes have one name")
+        return self

@@ -21,10 +21,12 @@ from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.candidate import Kind
-from smith.records.receipt import Arm, ReasonCode, Receipt, Timing, Verdict
+from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.task import Variant
+from smith.validate import authored
+from smith.validate.probes import try_probe
 from smith.validate.select import CollectedId, choose
 
 ALONE_LIMIT = 3
@@ -62,6 +64,7 @@ class Findings:
     base_results: dict[str, TestResult] = field(default_factory=dict)
     launches: dict[str, int] = field(default_factory=dict)
     timing: Timing | None = None
+    probes: list[ProbeResult] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
@@ -125,6 +128,7 @@ class Validation:
             base_failures=found.base_failures,
             launches=found.launches,
             timing=found.timing,
+            probes=tuple(found.probes),
             arms=tuple(found.arms),
             repeats=self.repeats,
             environment=found.environment.describe() if found.environment else None,
@@ -181,11 +185,15 @@ class Validation:
         chosen, fault = self._choose(environment)
         if not chosen:
             code, detail = fault
-            verdict = Verdict.UNRESOLVABLE if code is not ReasonCode.NO_TESTS else Verdict.INVALID
+            wrong = code in (ReasonCode.NO_TESTS, ReasonCode.EXTRA_TEST)
+            verdict = Verdict.INVALID if wrong else Verdict.UNRESOLVABLE
             return found.end(verdict, code, detail)
         budget = self.bundle.selection.budget_s
         self.step("reference 1")
         first = self._arm("reference", 1, environment, chosen, found, stop_after_s=budget)
+        bad = authored.faulty(self.bundle.selection, first, ())
+        if bad:
+            return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
         passing = [i for i in chosen if first[i].outcome is Outcome.PASSED]
         if not passing:
             return self._nothing_passes(found, first)
@@ -197,7 +205,10 @@ class Validation:
         if self.variant is Variant.OPTIMIZE:
             # Nothing but these holds a speed-up to its results: cheap tests must not crowd out those that launch it.
             guards = [i for i in guards if self._launches([first[i]])] or guards
-        found.pass_to_pass = affordable(guards, {i: first[i].seconds for i in guards}, budget / 2)
+        # Extra tests have a budget of their own: they add to upstream's and never take their place.
+        for extra in (False, True):
+            some = [i for i in guards if authored.of(self.bundle.selection, i) is extra]
+            found.pass_to_pass += affordable(some, {i: first[i].seconds for i in some}, budget / 2)
         inverted = [
             i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
         ]
@@ -206,12 +217,31 @@ class Validation:
         found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
         found.base_results = {i: second[i] for i in found.fail_to_pass}
         found.launches = self._launches([first[i] for i in found.fail_to_pass or self._guarding(found)])
-        return self._judge(found, first, inverted)
+        bad = authored.faulty(self.bundle.selection, first, found.flaky)
+        if bad:
+            return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
+        judged = self._judge(found, first, inverted)
+        if judged.verdict is Verdict.VALID and self.bundle.probes:
+            self._probe(judged)
+        return judged
+
+    def _probe(self, found: Findings) -> None:
+        """Try the bundle's wrong and alternative solutions: tests that tell them apart wrongly are no tests."""
+        assert found.environment is not None
+        ids = [*found.fail_to_pass, *found.pass_to_pass]
+        for probe in self.bundle.probes:
+            self.step(f"probe {probe.name}")
+            result = try_probe(self.bench, self.bundle, found.environment, probe, ids)
+            found.probes.append(result)
+            if not result.as_expected:
+                code = ReasonCode.WRONG_PASSES if probe.kind == "wrong" else ReasonCode.ALTERNATIVE_FAILS
+                found.end(Verdict.INVALID, code, f"{probe.name}: {result.detail}")
+                return
 
     def _may_count(self, result: TestResult) -> bool:
-        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed, or for a variant from
-        one that reaches its kernels. Where speed alone counts there is none."""
-        if self.variant is Variant.OPTIMIZE or result.id.split("::", 1)[0] not in self.bundle.selection.files:
+        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed, is an extra test, or
+        for a variant is one that reaches its kernels. Where speed alone counts there is none."""
+        if self.variant is Variant.OPTIMIZE or result.id.split("::", 1)[0] in self.bundle.selection.guards:
             return False
         if self.unsolved or not is_asked(self.bundle, self.bench.device):
             return True
@@ -230,11 +260,15 @@ class Validation:
         with trial(self.bench, self.bundle, environment, self.reference_tree) as place:
             if place.build_error:
                 raise _BuildFailed(f"the reference does not build: {place.build_error}")
-            collected = place.collect([*selection.files, *selection.guards])
+            collected = place.collect([*selection.files, *selection.authored, *selection.guards])
         items = [CollectedId(i.id, i.function, i.size) for i in collected.ids]
+        fault = authored.uncollected(selection, [i.id for i in items], collected.errors)
+        if fault:
+            return [], (ReasonCode.EXTRA_TEST, fault)
         if selection.only:
             known = {i.id for i in items}
-            chosen = [i for i in selection.only if i in known]
+            extra = [i.id for i in items if authored.of(selection, i.id)]
+            chosen = [*(i for i in selection.only if i in known), *extra]
             return chosen, (ReasonCode.NO_TESTS, "none of the ids that the bundle names exists")
         if not items:
             errors = "; ".join(f"{file}: {message}" for file, message in sorted(collected.errors.items()))
@@ -247,9 +281,9 @@ class Validation:
         if crowded:
             new = {i.id for i in items} - self._ids_before(environment)
         chosen = []
-        for file in [*selection.files, *selection.guards]:
+        for file in [*selection.files, *selection.authored, *selection.guards]:
             members = [i for i in items if i.id.split("::", 1)[0] == file]
-            limit = selection.max_ids if file in selection.files else max(1, selection.max_ids // 4)
+            limit = max(1, selection.max_ids // 4) if file in selection.guards else selection.max_ids
             chosen += [i.id for i in choose(members, new=new, changed=changed, limit=limit)]
         return chosen, (ReasonCode.NO_TESTS, "")
 

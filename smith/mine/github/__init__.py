@@ -6,6 +6,7 @@ The shapes, limits and conditional requests follow GitHub's documentation of its
 from smith.mine.github.address import API
 from smith.mine.github.enrich import GitHub
 from smith.mine.github.limits import RateLimited
-from smith.mine.github.token import Token, find_token
+from smith.mine.github.token import find_token
+from smith.secret import Token
 
 __all__ = ["API", "GitHub", "RateLimited", "Token", "find_token"]

@@ -15,8 +15,8 @@ from smith.errors import BadInput, Unavailable
 from smith.mine.github import limits, urls
 from smith.mine.github.cache import Cache, Page
 from smith.mine.github.limits import Quota, RateLimited
-from smith.mine.github.token import Token
 from smith.mine.github.wire import Answer, Fault, Wire
+from smith.secret import Token
 
 GONE_FRESH_S = 600.0
 """What is not there may only be hidden from this token: the word for it holds for minutes."""

@@ -19,8 +19,8 @@ from smith.mine.github.client import Client, Settings
 from smith.mine.github.closing import Reference, closed_by
 from smith.mine.github.comments import Comments
 from smith.mine.github.numbered import Item, Numbered, no_repository
-from smith.mine.github.token import Token
 from smith.records.enrichment import MOST_ISSUES, Enrichment, LinkedIssue
+from smith.secret import Token
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.{1,2}\Z)[A-Za-z0-9._-]+\Z")
 

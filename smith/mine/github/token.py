@@ -1,47 +1,19 @@
-"""The token: where it comes from, and that it shows nowhere."""
+"""The token: where it comes from."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from pydantic import SecretStr
 
 from smith import process
-from smith.errors import BadInput, Unavailable
+from smith.errors import Unavailable
 from smith.mine.github.address import API, web_host
+from smith.secret import Token
 
 VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN")
 
-_PLAIN = re.compile(r"[\x21-\x7e]+\Z")
 _GH_LIMIT_S = 15.0
-
-
-@dataclass(frozen=True)
-class Token:
-    """A token, and the name of its source for messages."""
-
-    secret: SecretStr
-    source: str
-
-    @classmethod
-    def parse(cls, text: str, source: str) -> Token:
-        """Raises :class:`BadInput`, without its content, for what cannot be a token."""
-        # Libraries quote a header that they refuse, so nothing that they would refuse may reach them.
-        if not _PLAIN.match(text.strip()):
-            raise BadInput(f"the token of {source} is empty or holds characters that no token has")
-        return cls(SecretStr(text.strip()), source)
-
-    def hide(self, text: str) -> str:
-        """``text`` without the token: servers and proxies quote what they were sent."""
-        return text.replace(self.secret.get_secret_value(), "***")
-
-    def hide_bytes(self, data: bytes) -> bytes:
-        """:meth:`hide` for bytes."""
-        return data.replace(self.secret.get_secret_value().encode(), b"***")
 
 
 def find_token(

@@ -12,8 +12,8 @@ import httpx
 
 from smith import __version__
 from smith.errors import Unavailable
-from smith.mine.github.token import Token
 from smith.mine.github.urls import origin
+from smith.secret import Token
 
 LARGEST_BODY = 64 * 1024 * 1024
 """Bytes; a page of a hundred pull requests has one to three million."""

@@ -1,0 +1,1 @@
+"""Authoring: a language model's better instruction, extra tests and probes, accepted only by deterministic gates."""

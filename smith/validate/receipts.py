@@ -1,0 +1,21 @@
+"""Receipts are kept as files, and confirmed rather than replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smith.errors import RecordError
+from smith.records.receipt import Receipt
+
+
+def keep(receipt: Receipt, path: Path) -> None:
+    """Write a receipt, unless the one that is there found the same: panels pin receipts by their bytes, and a
+    confirmation must not make them stale."""
+    if path.is_file():
+        try:
+            before = Receipt.load(path)
+        except RecordError:
+            before = None  # a broken one is replaced
+        if before is not None and receipt.agrees_with(before):
+            return
+    receipt.save(path)
