@@ -153,6 +153,8 @@ def rewards(result: Grade) -> dict[str, float]:
 
     correct = whole(result.fail_to_pass) and whole(result.pass_to_pass) and bool(result.tests)
     correct = correct and result.verdict in (GradeVerdict.SOLVED, GradeVerdict.FAILED)
+    # Results without the kernels that were to be written are somebody else's.
+    correct = correct and all(reason.code != "not_launched" for reason in result.reasons)
     return {
         "reward": int(result.verdict is GradeVerdict.SOLVED),
         "correct": int(correct),

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 
 from smith import __version__
 from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
-from smith.freeze.named import unnamed
-from smith.freeze.overlap import Addition, added_lines
 from smith.git.patches import apply
-from smith.grade.launched import is_asked, own_launches, touched
-from smith.grade.timing import CannotTime, measure
+from smith.grade.launched import touched
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
-from smith.records.candidate import Kind
-from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
+from smith.records.receipt import Arm, ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.task import Variant
 from smith.validate import authored
+from smith.validate.findings import FAILING, OF_VERSIONS, Findings, affordable, cut_off, ran
+from smith.validate.judge import Judge
 from smith.validate.probes import try_probe
 from smith.validate.select import CollectedId, choose
 
@@ -35,50 +31,12 @@ ALONE_LIMIT = 3
 SUSPECTS = 4
 """How many ids that fail on the reference are run again, to tell unstable from wrong."""
 
-_OF_VERSIONS = frozenset(
-    {ReasonCode.NO_FAIL_TO_PASS, ReasonCode.INVERTED, ReasonCode.NOT_INTERPRETABLE, ReasonCode.HOST_CODE_ONLY}
-)
-"""Reasons that other versions of libraries can bring about: a task is refused for one only when all were tried."""
-_FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
-"""Outcomes on the base that show a fault. A skip, an id that was never announced or a kernel that the device cannot run
-shows none."""
-
 Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
 
 
 class _BuildFailed(Exception):
     """A tree does not build in this environment."""
-
-
-@dataclass
-class Findings:
-    """What is known so far about one bundle; becomes a receipt."""
-
-    verdict: Verdict = Verdict.UNRESOLVABLE
-    reasons: list[Reason] = field(default_factory=list)
-    fail_to_pass: list[str] = field(default_factory=list)
-    pass_to_pass: list[str] = field(default_factory=list)
-    flaky: set[str] = field(default_factory=set)
-    base_failures: dict[str, Failure] = field(default_factory=dict)
-    base_results: dict[str, TestResult] = field(default_factory=dict)
-    launches: dict[str, int] = field(default_factory=dict)
-    timing: Timing | None = None
-    probes: list[ProbeResult] = field(default_factory=list)
-    arms: list[Arm] = field(default_factory=list)
-    tried: list[str] = field(default_factory=list)
-    environment: TestEnvironment | None = None
-
-    def end(self, verdict: Verdict, code: ReasonCode | None = None, detail: str = "") -> Findings:
-        """Set the verdict, with its reason where it is not ``valid``."""
-        self.verdict = verdict
-        if code is not None:
-            self.reasons = [Reason(code=code.value, detail=detail)]
-        return self
-
-    def because(self, codes: Collection[ReasonCode]) -> bool:
-        """Whether any of the reasons is one of ``codes``."""
-        return any(reason.code in codes for reason in self.reasons)
 
 
 class Validation:
@@ -90,14 +48,14 @@ class Validation:
         self.bundle, self.bench, self.repeats = bundle, bench, repeats
         self.builder, self.step = builder, step
         self.variant = bundle.spec.variant
-        self.unsolved = bundle.spec.port is not None and not bundle.spec.port.solved
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
             solved = apply(bench.store.scratch, bundle.spec.source.tree, bundle.reference)
-            self.solved_files = touched(bench.store, bundle, solved)
+            files = touched(bench.store, bundle, solved)
         except PatchError as error:
             raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
+        self.judge = Judge(bundle, bench, self.nop_tree, self.reference_tree, files, step)
 
     def receipt(self) -> Receipt:
         """Run everything and say what was found."""
@@ -168,7 +126,7 @@ class Validation:
                 found = Findings(environment=environment).end(Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error))
             found.tried = list(tried)
             passes = bool(found.pass_to_pass or found.fail_to_pass)
-            if found.verdict is Verdict.VALID or (passes and not found.because(_OF_VERSIONS)):
+            if found.verdict is Verdict.VALID or (passes and not found.because(OF_VERSIONS)):
                 return found
             if passes and best is None:
                 best = found
@@ -196,31 +154,31 @@ class Validation:
             return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
         passing = [i for i in chosen if first[i].outcome is Outcome.PASSED]
         if not passing:
-            return self._nothing_passes(found, first)
+            return self.judge.nothing_passes(found, first)
         self.step("nop 1")
         # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
-        second = self._arm("nop", 1, environment, [i for i in chosen if _ran(first[i])], found)
-        found.fail_to_pass = [i for i in passing if second[i].outcome in _FAILING and self._may_count(first[i])]
+        second = self._arm("nop", 1, environment, [i for i in chosen if ran(first[i])], found)
+        found.fail_to_pass = [i for i in passing if second[i].outcome in FAILING and self.judge.may_count(first[i])]
         guards = [i for i in passing if second[i].outcome is Outcome.PASSED]
         if self.variant is Variant.OPTIMIZE:
             # Nothing but these holds a speed-up to its results: cheap tests must not crowd out those that launch it.
-            guards = [i for i in guards if self._launches([first[i]])] or guards
+            guards = [i for i in guards if self.judge.launches([first[i]])] or guards
         # Extra tests have a budget of their own: they add to upstream's and never take their place.
         for extra in (False, True):
             some = [i for i in guards if authored.of(self.bundle.selection, i) is extra]
             found.pass_to_pass += affordable(some, {i: first[i].seconds for i in some}, budget / 2)
         inverted = [
-            i for i in chosen if _ran(first[i]) and first[i].outcome in _FAILING and second[i].outcome is Outcome.PASSED
+            i for i in chosen if ran(first[i]) and first[i].outcome in FAILING and second[i].outcome is Outcome.PASSED
         ]
-        suspects = [i for i in chosen if first[i].outcome in _FAILING and first[i].outcome is not Outcome.TIMEOUT]
+        suspects = [i for i in chosen if first[i].outcome in FAILING and first[i].outcome is not Outcome.TIMEOUT]
         self._repeat(environment, found, suspects[:SUSPECTS])
         found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
         found.base_results = {i: second[i] for i in found.fail_to_pass}
-        found.launches = self._launches([first[i] for i in found.fail_to_pass or self._guarding(found)])
+        found.launches = self.judge.launches([first[i] for i in found.fail_to_pass or self.judge.guarding(found)])
         bad = authored.faulty(self.bundle.selection, first, found.flaky)
         if bad:
             return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
-        judged = self._judge(found, first, inverted)
+        judged = self.judge.judge(found, first, inverted)
         if judged.verdict is Verdict.VALID and self.bundle.probes:
             self._probe(judged)
         return judged
@@ -237,19 +195,6 @@ class Validation:
                 code = ReasonCode.WRONG_PASSES if probe.kind == "wrong" else ReasonCode.ALTERNATIVE_FAILS
                 found.end(Verdict.INVALID, code, f"{probe.name}: {result.detail}")
                 return
-
-    def _may_count(self, result: TestResult) -> bool:
-        """Guards only guard: a fail-to-pass id comes from a file that the pull request changed, is an extra test, or
-        for a variant is one that reaches its kernels. Where speed alone counts there is none."""
-        if self.variant is Variant.OPTIMIZE or result.id.split("::", 1)[0] in self.bundle.selection.guards:
-            return False
-        if self.unsolved or not is_asked(self.bundle, self.bench.device):
-            return True
-        return bool(own_launches(self.bundle, result, self.solved_files))
-
-    def _guarding(self, found: Findings) -> list[str]:
-        """The ids whose launches tell what is guarded, where nothing fails on the base."""
-        return found.pass_to_pass if self.variant is Variant.OPTIMIZE else []
 
     # -- selecting ----------------------------------------------------------------------------------------------
 
@@ -316,12 +261,12 @@ class Validation:
             if place.build_error:
                 raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
             results = place.run(ids, stop_after_s=stop_after_s, alone=alone).by_id()
-            if cut_off := _cut_off(ids, results):
-                results |= place.run(cut_off, alone=cut_off).by_id()
+            if lost := cut_off(ids, results):
+                results |= place.run(lost, alone=lost).by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
         outcomes = [r.outcome for r in complete.values()]
         passed = outcomes.count(Outcome.PASSED)
-        failed = sum(1 for o in outcomes if o in _FAILING)
+        failed = sum(1 for o in outcomes if o in FAILING)
         found.arms.append(
             Arm(
                 arm=arm,
@@ -356,151 +301,12 @@ class Validation:
                     found.flaky |= {i for i in suspects if results[i].outcome is Outcome.PASSED}
                 for test_id in kept:
                     passed = results[test_id].outcome is Outcome.PASSED
-                    failed = results[test_id].outcome in _FAILING
+                    failed = results[test_id].outcome in FAILING
                     right = failed if arm == "nop" and test_id in found.fail_to_pass else passed
                     if not right:
                         found.flaky.add(test_id)
             found.fail_to_pass = [i for i in found.fail_to_pass if i not in found.flaky]
             found.pass_to_pass = [i for i in found.pass_to_pass if i not in found.flaky]
-
-    # -- judging ------------------------------------------------------------------------------------------------
-
-    def _launches(self, results: Sequence[TestResult]) -> dict[str, int]:
-        """Launches and nested calls of kernels in changed files, summed over ``results``."""
-        if self.variant.has_own_start:
-            total: Counter[str] = Counter()
-            for result in results:
-                total.update(own_launches(self.bundle, result, self.solved_files))
-            return dict(sorted(total.items()))
-        files = {k.path for k in self.bundle.spec.kernels}
-        symbols = {f"{k.path}::{s}" for k in self.bundle.spec.kernels for s in k.code}
-        counts: dict[str, int] = {}
-        for result in results:
-            for kernel, count in result.launches.items():
-                if kernel in symbols or (kernel.split("::", 1)[0] in files and not symbols):
-                    counts[kernel] = counts.get(kernel, 0) + count
-        return dict(sorted(counts.items()))
-
-    def _nothing_passes(self, found: Findings, first: dict[str, TestResult]) -> Findings:
-        """The reference passes no test: say why, in the words that help most."""
-        outcomes = {r.outcome for r in first.values()}
-        message = next((r.message for r in first.values() if r.message), "")
-        if outcomes <= {Outcome.NOT_INTERPRETABLE, Outcome.SKIPPED} and Outcome.NOT_INTERPRETABLE in outcomes:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, message)
-        if outcomes <= {Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING} and Outcome.SKIPPED in outcomes:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, f"every test is skipped here: {message}")
-        if outcomes <= {Outcome.TIMEOUT, Outcome.MISSING}:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, "no test ends within its time limit here")
-        return found.end(
-            Verdict.INVALID, ReasonCode.REFERENCE_FAILS, f"no test passes on the reference: {message}"[:500]
-        )
-
-    def _judge(self, found: Findings, first: dict[str, TestResult], inverted: Sequence[str]) -> Findings:
-        if found.fail_to_pass:
-            return self._judge_tests(found)
-        if self.bundle.spec.kind in (Kind.PERF, Kind.TUNING) and not self.variant.has_own_start:
-            return self._judge_speed(found)
-        if found.flaky:
-            names = ", ".join(sorted(found.flaky)[:3])
-            return found.end(Verdict.INVALID, ReasonCode.UNSTABLE, f"every telling test is unstable: {names}")
-        if inverted:
-            return found.end(
-                Verdict.INVALID, ReasonCode.INVERTED, f"passes on the base, fails on the reference: {inverted[0]}"
-            )
-        unable = [r for r in first.values() if r.outcome is Outcome.NOT_INTERPRETABLE]
-        if unable:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, unable[0].message)
-        unseen = [i for i, r in first.items() if r.outcome is Outcome.MISSING and self._may_count(r)]
-        if unseen:
-            detail = (
-                f"none of the tests that ran fails on the base, and {len(unseen)} were not reached in the time allowed"
-            )
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, detail)
-        return found.end(
-            Verdict.INVALID,
-            ReasonCode.NO_FAIL_TO_PASS,
-            "every test that passes on the reference passes on the base too",
-        )
-
-    def _judge_tests(self, found: Findings) -> Findings:
-        if self.unsolved:
-            detail = "the tests tell, and no port is known that passes them: freeze it again with --solution"
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_SOLUTION, detail)
-        counted = self.bench.device.startswith("interpreter")
-        if counted and not found.launches:
-            return found.end(
-                Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, "no fail-to-pass test launches a changed kernel"
-            )
-        reference = Addition(added_lines(self.bundle.reference), {})
-        for test_id, result in found.base_results.items():
-            name = unnamed(result, self.bundle.instruction, reference)
-            if name is not None:
-                detail = f"{test_id} needs {name}, which the instruction does not name"
-                return found.end(Verdict.INVALID, ReasonCode.UNSPECIFIED_INTERFACE, detail)
-        return found.end(Verdict.VALID)
-
-    def _judge_speed(self, found: Findings) -> Findings:
-        """A performance task without failing tests: its reference must be measurably faster."""
-        interpreter = self.bench.device.startswith("interpreter")
-        held = "nothing fails on the base, and "
-        if self.variant is Variant.OPTIMIZE:
-            if not found.pass_to_pass:
-                return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
-            if interpreter and not found.launches:
-                detail = "no test that passes on base and reference launches a changed kernel"
-                return found.end(Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, detail)
-            held = f"correctness held ({len(found.pass_to_pass)} tests pass on base and reference), and "
-        if interpreter:
-            detail = f"{held}the interpreter measures no speed"
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
-        if not self.bundle.selection.workloads:
-            detail = f"{held}the recipe names no workload to time"
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, detail)
-        if not found.pass_to_pass or found.environment is None:
-            return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
-        self.step("timing")
-        try:
-            timing = measure(self.bench, self.bundle, found.environment, self.nop_tree, self.reference_tree)
-        except CannotTime as error:
-            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, str(error))
-        found.timing = timing
-        figures = f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}"
-        if timing.low <= max(1.0, timing.noise_high):
-            if timing.noise_high > 1.25:
-                return found.end(
-                    Verdict.UNRESOLVABLE, ReasonCode.NOISY, f"{figures}; noise up to {timing.noise_high:.2f}"
-                )
-            return found.end(Verdict.INVALID, ReasonCode.NO_SPEEDUP, figures)
-        return found.end(Verdict.VALID)
-
-
-def affordable(ids: Sequence[str], seconds: Mapping[str, float], budget_s: float, *, at_least: int = 3) -> list[str]:
-    """The cheapest of ``ids`` that together take at most ``budget_s`` (but ``at_least`` so many), in their order.
-
-    Every pass-to-pass id is run again in each repeat and in each grade, so what they cost together is bounded.
-    """
-    kept: set[str] = set()
-    spent = 0.0
-    for test_id in sorted(ids, key=lambda i: seconds[i]):
-        spent += seconds[test_id]
-        if spent > budget_s and len(kept) >= at_least:
-            break
-        kept.add(test_id)
-    return [i for i in ids if i in kept]
-
-
-def _cut_off(ids: Sequence[str], results: Mapping[str, TestResult]) -> list[str]:
-    """Those that no process came to, because an earlier test of their file ended it: each is run in one of its own.
-
-    A kernel that traps would otherwise show in one test only.
-    """
-    crashed = {i.split("::", 1)[0] for i, result in results.items() if result.outcome is Outcome.CRASHED}
-    missing = (i for i in ids if i not in results or results[i].outcome is Outcome.MISSING)
-    return [i for i in missing if i.split("::", 1)[0] in crashed]
-
-
-def _ran(result: TestResult) -> bool:
-    return result.outcome is not Outcome.MISSING
 
 
 def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:

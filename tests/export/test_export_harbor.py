@@ -28,6 +28,7 @@ from smith.git.patches import diff
 from smith.git.repository import Repository
 from smith.git.sources import keep, scratch
 from smith.git.trees import TreeEntry, overlay, write_blob, write_tree
+from smith.records.base import Reason
 from smith.records.candidate import KernelChange, Kind
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.panel import Panel
@@ -433,6 +434,8 @@ def test_rewards_tell_what_is_right_from_what_is_faster() -> None:
     assert told(graded(GradeVerdict.SOLVED, 1, speedup=timing(2.5), speedup_reason="measured")) == (1, 1, 2.5, 1)
     assert told(graded(GradeVerdict.FAILED, 1, speedup=timing(0.9), speedup_reason="measured")) == (0, 1, 0.9, 1)
     assert told(graded(GradeVerdict.FAILED, 0)) == (0, 0, 0, 0)
+    idle = Reason(code="not_launched", detail="test passes without the kernels")
+    assert told(graded(GradeVerdict.FAILED, 1, reasons=(idle,))) == (0, 0, 0, 0)
     assert told(graded(GradeVerdict.TAMPERED, 1)) == (0, 0, 0, 0)
     # An invalid patch of a task without fail-to-pass tests has run nothing.
     assert told(graded(GradeVerdict.INVALID_PATCH, 1, tests=False)) == (0, 0, 0, 0)
