@@ -26,6 +26,7 @@ from smith.freeze.bundle import INSTRUCTION, RECIPE, REFERENCE, SOLVE, Bundle, S
 from smith.freeze.panels import StoredReceipt, pinned_receipt
 from smith.git.objects import GITLINK, SYMLINK, list_tree, read_blobs
 from smith.git.trees import materialise
+from smith.grade.environments import exact_packages
 from smith.paths import MARKER, replacing
 from smith.records.base import to_json
 from smith.records.panel import Panel, PanelTask
@@ -195,11 +196,15 @@ def _script(path: Path, text: str) -> None:
 
 
 def _choice(bundle: Bundle, used: UsedEnvironment | None) -> EnvironmentChoice:
-    """The recipe's environment in which the receipt was made. Raises :class:`BadInput` where the recipe has none."""
+    """The environment in which the receipt was made, with its exact versions.
+
+    Raises :class:`BadInput` where the recipe has none of that name.
+    """
     name = used.name if used else bundle.recipe.environments[0].name
     for choice in bundle.recipe.environments:
         if choice.name == name:
-            return choice
+            exact = exact_packages(choice, used) if used else choice.packages
+            return choice.model_copy(update={"packages": exact, "as_of": None})
     raise BadInput(f"{bundle.id}: the recipe has no environment {name!r}", hint="validate the task again")
 
 
