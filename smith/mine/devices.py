@@ -133,7 +133,8 @@ _HINTS = {
 def _guards(code: str) -> Iterator[_Found]:
     low = code.lower()
     for kind, pattern in _load().guards:
-        if all(_any_in(hints, low) for hints in _HINTS.get(kind, ())) and pattern.search(code):
+        hints = _HINTS.get(kind, ())
+        if all(_any_in(words, low) for words in hints) and pattern.search(_lines_with(hints[-1], low, code)):
             yield True, kind
     yield from _architectures(low)
     if "__cuda_arch__" in low:
@@ -144,6 +145,21 @@ def _guards(code: str) -> Iterator[_Found]:
             major, minor = match["major"], match["minor"] or "0"
             # Written as 9, as (9, 0) or as 90.
             yield False, f"sm_{major}" if int(major) >= 30 else f"sm_{major}{minor}"
+
+
+def _lines_with(words: Sequence[str], low: str, code: str) -> str:
+    """The lines of ``code``, whose lower case is ``low``, that hold one of ``words``: no guard goes over several."""
+    if len(low) != len(code):
+        return code  # a letter whose lower case is two
+    found: list[str] = []
+    for word in words:
+        at = low.find(word)
+        while at >= 0:
+            end = low.find("\n", at)
+            end = len(low) if end < 0 else end
+            found.append(code[low.rfind("\n", 0, at) + 1 : end])
+            at = low.find(word, end)
+    return "\n".join(found)
 
 
 def _any_in(words: Sequence[str], text: str) -> bool:
