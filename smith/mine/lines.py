@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import filterfalse
 from typing import AnyStr
 
 
@@ -21,8 +22,8 @@ def changed_lines(before: bytes, after: bytes) -> tuple[int, int]:
     old, new = before[start : len(before) - end].splitlines(), after[start : len(after) - end].splitlines()
     before_lines, after_lines = set(old), set(new)
     return (
-        len([line for line in new if line not in before_lines]),
-        len([line for line in old if line not in after_lines]),
+        len(list(filterfalse(before_lines.__contains__, new))),
+        len(list(filterfalse(after_lines.__contains__, old))),
     )
 
 
