@@ -33,6 +33,8 @@ class Dollars(click.ParamType[int]):
 def number(resource: str, text: str) -> int:
     """One amount as it is stored. Raises :class:`BadInput` for what is no amount, or finer than can be stored."""
     per = PER.get(resource, 1)
+    if not text.isascii() or "_" in text:
+        raise BadInput(f"{text[:40]!a} is no amount")
     try:
         value = Decimal(text.removeprefix("$") if resource == "usd_micros" else text)
     except InvalidOperation as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import click
 from rich.text import Text
@@ -130,6 +131,12 @@ def command(
     solutions do what they must. Otherwise the bundle stays as it is, and the exit status is 1.
     """
     how = Reach(**reach)
+    if how.model is not None and (not how.model.strip() or not how.model.isprintable()):
+        raise BadInput(f"{how.model!a} names no model")
+    if how.endpoint is not None and urlsplit_or_none(how.endpoint) is None:
+        raise BadInput(f"{how.endpoint!a} is no address of an endpoint", hint="as in http://localhost:8000/v1")
+    if how.key_file is not None and not how.key_file.is_file():
+        raise BadInput(f"{how.key_file}: No such file")
     if how.model is None and answers is None:
         raise BadInput("give --model, or prepared answers with --answers", hint="see: smith author --help")
     found = store(ctx)
@@ -150,6 +157,15 @@ def command(
             result = work.run(attempts, repeats, sandbox, lambda text: show(text, 1))
     _show(result, report.lines, as_json)
     ctx.exit(0 if result["accepted"] else EXIT_NO)
+
+
+def urlsplit_or_none(address: str) -> SplitResult | None:
+    """The parts of an http address; None where it is none."""
+    try:
+        parts = urlsplit(address)
+        return parts if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None
 
 
 class _Work:

@@ -21,7 +21,14 @@ from smith.ledger.chain import FIRST
 
 _LIVE = (State.OPEN, State.UNCERTAIN, State.OVERRUN)
 
-why_option = click.option("--why", required=True, help="For the record.")
+
+def _one_line(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not value.isprintable():
+        raise BadInput("--why must be one line of visible characters")
+    return value
+
+
+why_option = click.option("--why", required=True, callback=_one_line, help="For the record.")
 who_option = click.option("--who", help="For the record (default: the name of your login).")
 
 

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from smith.cli.common import json_option, print_json, progress, screen, store
-from smith.errors import EXIT_NO, BadInput, RecordError
+from smith.errors import EXIT_NO, BadInput, RecordError, SmithError
 from smith.freeze.freeze import Frozen, Refused, freeze
 from smith.freeze.lineages import remember_lineages
 from smith.freeze.variants import Asked
@@ -90,14 +90,26 @@ def command(
     else:
         assert candidates is not None
         wanted = read_candidates(candidates)
+        if not wanted and not as_json:
+            screen.print(Text(f"{candidates}: holds no candidates"))
     frozen: list[Frozen] = []
+    defects: list[Exception] = []
     with progress("freezing", len(wanted[:limit])) as step:
         for candidate in wanted[:limit]:
             step(f"#{candidate.pr}", 0)
             if candidate.url not in upstreams:
                 upstreams[candidate.url] = reopen_upstream(candidate.url, found.layout.mirrors, name=candidate.repo)
             for one in asked:
-                result = freeze(candidate, upstreams[candidate.url], found, one)
+                try:
+                    result = freeze(candidate, upstreams[candidate.url], found, one)
+                except SmithError:
+                    raise
+                except Exception as error:
+                    # The others are frozen all the same; then the defect is told as any is.
+                    defects.append(error)
+                    result = Refused(
+                        candidate.pr, Reason(code="defect", detail=f"{type(error).__name__}: {error}"[:300])
+                    )
                 if isinstance(result, Frozen):
                     frozen.append(result)
                     if candidate.lineage is not None:
@@ -142,6 +154,8 @@ def command(
             screen.print(
                 Text(f"next: smith validate {' '.join(f.id for f in frozen[:4])}{' ...' if len(frozen) > 4 else ''}")
             )
+    if defects:
+        raise defects[0]
     ctx.exit(0 if frozen or not refused else EXIT_NO)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from smith.cli.common import json_option, print_json, progress, store
@@ -48,7 +50,15 @@ def command(ctx: click.Context, repo: str, number: int, name: str | None, write:
         data = scratch(found.data, found.layout.objects, also=(upstream.repository,))
         detected = detect_recipe(data, mined.candidates[0])
         step(None, 1)
-    text = recipe_text(detected.recipe, detected)
+    if write:
+        # For every pull request of this upstream, each with the versions of its own day.
+        choices = [
+            choice.model_copy(update={"as_of": "merge"}) if choice.as_of else choice
+            for choice in detected.recipe.environments
+        ]
+        recipe = detected.recipe.model_copy(update={"environments": tuple(choices)})
+        detected = replace(detected, recipe=recipe)
+    text = recipe_text(detected.recipe, detected, f"# The packages are those that the tests of #{number} import.\n")
     place = found.layout.recipes / recipe_name(upstream.repo)
     if write:
         if place.exists():

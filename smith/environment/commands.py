@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 from smith.environment.declared import load_yaml, requirement
 from smith.environment.source import SourceFiles
+from smith.records.recipe import is_line, is_system_package, is_variable
 
 _WORKFLOW = re.compile(
     r"\.github/(?:workflows|actions/[\w.-]+)/[\w.-]+\.ya?ml|\.gitlab-ci\.yml|\.buildkite/[\w.-]+\.ya?ml"
@@ -36,8 +37,9 @@ _TOOL = re.compile(
     r"(?:python3?[\d.]*(?:-\w+)?|git|curl|wget|make|sudo|vim|nano|gcc|g\+\+|build-essential|ca-certificates|gnupg2?"
     r"|software-properties-common|apt-transport-https|lsb-release|jq|unzip|zip|rsync|openssh-\w+|tree|htop|tmux)\Z"
 )
-_APT_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
-# Not 3.1, which is what YAML makes of an unquoted 3.10.
+_REDIRECTION = re.compile(r"[0-9&]?[<>]")
+_LONGEST = 20_000
+_MOST_WORDS = 400
 _NUMBER = re.compile(r"3\.(?:[89]|[1-9]\d)\Z")
 # Options of pip's that are followed by a value.
 _FILES = ("-r", "--requirement")
@@ -46,14 +48,9 @@ _VALUED = frozenset({
     "-t", "--target", "--platform", "--python", "--python-version", "--cache-dir", "--log", "--retries", "--timeout",
     "--progress-bar", "--root", "--prefix", "--src",
 })  # fmt: skip
-# Of the machine that runs the automation, or secret, or meaning something to smith itself. One that says "this is CI"
-# makes tests lenient: one upstream's own comparison only warns where it is set.
-_NOT_OURS = re.compile(
-    r"(?:\w+_)?CI(?:_\w+)?\Z|(?:GITHUB|GH|ACTIONS|RUNNER|DOCKER|CI|AWS|AZURE|S3|PIP|UV|CONDA|MODAL)(?:_\w+)?\Z"
-    r"|.*(?:TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL)"
-    r"|(?:PATH|HOME|USER|SHELL|PWD|TMPDIR|LD_\w+|PYTHON\w*|VIRTUAL_ENV|TRITON_INTERPRET|PYTEST_ADDOPTS)\Z"
-    r"|(?:CUDA|HIP|ROCR|ASCEND_RT|ZE)_VISIBLE_DEVICES\Z"
-)
+# Says "this is CI", which makes tests lenient: one upstream's own comparison only warns where it is set.
+_CI = re.compile(r"(?:\w+_)?CI(?:_\w+)?\Z")
+_SECRET = re.compile(r".*(?:TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL)")
 
 
 @dataclass
@@ -71,7 +68,7 @@ class Automation:
     tests: list[tuple[str, str]] = field(default_factory=list)
     """Commands that run pytest."""
     builds: list[tuple[str, str]] = field(default_factory=list)
-    """Commands that build extensions in place."""
+    """Commands of jobs with tests that build extensions in place."""
     images: list[tuple[str, str]] = field(default_factory=list)
     """Images that containers start from."""
 
@@ -89,10 +86,12 @@ def read_automation(source: SourceFiles) -> Automation:
 def _workflow(seen: Automation, path: str, text: str) -> None:
     if not any(word in text for word in _TELLING):
         return
-    document = _mapping(load_yaml(text))
-    jobs = list(_mapping(document.get("jobs")).values()) or [document]
-    for job in jobs:
-        tests, system = len(seen.tests), len(seen.system)
+    try:
+        document = _mapping(load_yaml(text))
+    except ValueError:
+        return
+    for job in list(_mapping(document.get("jobs")).values()) or [document]:
+        tests, system, builds = len(seen.tests), len(seen.system), len(seen.builds)
         for key, value in _walk(job):
             if key in ("run", "script"):
                 _shell(seen, path, value)
@@ -100,11 +99,12 @@ def _workflow(seen: Automation, path: str, text: str) -> None:
                 seen.pythons.append((value, path))
             elif key in ("image", "container"):
                 seen.images.append((value, path))
-        if len(seen.tests) > tests:
-            variables = {k: v for env in (document.get("env"), *_environments(job)) for k, v in _mapping(env).items()}
-            _keep_variables(seen, path, variables)
-        else:
-            del seen.system[system:]  # of a job for something else
+        if len(seen.tests) == tests:
+            del seen.system[system:], seen.builds[builds:]  # of a job for something else
+            continue
+        for own in _environments(job):
+            variables = [document.get("env"), _mapping(job).get("env"), own]
+            _keep_variables(seen, path, {k: v for env in variables for k, v in _mapping(env).items()})
 
 
 def _dockerfile(seen: Automation, path: str, text: str) -> None:
@@ -113,17 +113,19 @@ def _dockerfile(seen: Automation, path: str, text: str) -> None:
         if word.upper() == "FROM":
             seen.images.append((rest.split(" ")[0], path))
         elif word.upper() == "RUN":
+            builds = len(seen.builds)
             _shell(seen, path, rest)
+            del seen.builds[builds:]  # whether tests are run in such a container is not known
 
 
 def _script(seen: Automation, path: str, text: str) -> None:
-    system = len(seen.system)
+    system, builds = len(seen.system), len(seen.builds)
     for line in text.replace("\\\n", " ").splitlines():
         tests = len(seen.tests)
         variables = _shell(seen, path, line)
         if len(seen.tests) > tests:
             _keep_variables(seen, path, variables)
-    del seen.system[system:]
+    del seen.system[system:], seen.builds[builds:]
 
 
 def _shell(seen: Automation, path: str, text: str) -> dict[str, object]:
@@ -132,7 +134,7 @@ def _shell(seen: Automation, path: str, text: str) -> dict[str, object]:
     for line in _SPLIT.split(text.replace("\\\n", " ")):
         if not any(command in line for command in _COMMANDS):
             continue
-        words, own = _words(line), {}
+        words, own = _until_redirected(_words(line[:_LONGEST]))[:_MOST_WORDS], {}
         while words and (_VARIABLE.match(words[0]) or words[0] in _PREFIXES):
             name, sign, value = words[0].partition("=")
             if sign:
@@ -143,18 +145,16 @@ def _shell(seen: Automation, path: str, text: str) -> dict[str, object]:
                 _installed(seen, path, words[words.index("install", start) + 1 :])
                 break
             if words[start] in ("apt-get", "apt") and "install" in words[start:]:
-                some = words[words.index("install", start) + 1 :]
-                names = [name.partition("=")[0] for name in some if _APT_NAME.match(name)]
+                names = _apt_names(words[words.index("install", start) + 1 :])
                 seen.system += [(name, path) for name in names if not _TOOL.match(name)]
                 break
             if _is_pytest(words, start):
-                command = words[start:]
-                cut = next((i for i, word in enumerate(command) if word[:1] == ">" or word[:2] == "2>"), len(command))
-                seen.tests.append((" ".join(["pytest", *command[1:cut]]), path))
+                seen.tests.append((" ".join(["pytest", *words[start + 1 :]]), path))
                 variables |= own
                 break
             if _PYTHON.match(words[start]) and words[start + 1 : start + 3] == ["setup.py", "build_ext"]:
-                seen.builds.append(("python " + shlex.join(words[start + 1 :]), path))
+                if not any("$" in word for word in words[start:]):
+                    seen.builds.append(("python " + shlex.join(words[start + 1 :]), path))
                 break
     return variables
 
@@ -167,6 +167,21 @@ def _words(line: str) -> list[str]:
         return shlex.split(line, comments=True)
     except ValueError:
         return line.split()
+
+
+def _until_redirected(words: list[str]) -> list[str]:
+    end = (i for i, word in enumerate(words) if _REDIRECTION.match(word))
+    return words[: next(end, len(words))]
+
+
+def _apt_names(words: list[str]) -> Iterator[str]:
+    """The packages of a call of apt, without its options and their values."""
+    skip = False
+    for word in words:
+        if skip or word.startswith("-"):
+            skip = not skip and word in ("-t", "-o", "-c", "--target-release", "--option")
+        elif is_system_package(name := word.partition("=")[0].partition(":")[0]):
+            yield name
 
 
 def _is_install(words: list[str], at: int) -> bool:
@@ -203,21 +218,21 @@ def _named(word: str) -> bool:
 def _keep_variables(seen: Automation, path: str, variables: Mapping[str, object]) -> None:
     seen.jobs += 1
     for name, value in variables.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        plain = isinstance(value, str | int | float) and not any(mark in text for mark in ("$", "\n", "`"))
-        if plain and _VARIABLE.fullmatch(f"{name}=") and not _NOT_OURS.match(name) and len(text) < 200:
+        text = str(value)
+        plain = is_variable(name) and is_line(text) and len(text) < 200 and not any(mark in text for mark in "$`")
+        if plain and not _CI.match(name) and not _SECRET.match(name):
             seen.env.append((name, text, path))
 
 
-def _environments(unit: object) -> Iterator[Mapping[str, object]]:
-    """The variables of a job and of those of its steps that run tests."""
-    job = _mapping(unit)
-    yield _mapping(job.get("env"))
-    steps = job.get("steps")
-    for step in steps if isinstance(steps, list) else ():
-        run = _mapping(step).get("run")
-        if isinstance(run, str) and "pytest" in run:
-            yield _mapping(_mapping(step).get("env"))
+def _environments(job: object) -> Iterator[Mapping[str, object]]:
+    """The own variables of each step of a job that runs tests; of the job itself where steps are not told apart."""
+    steps = _mapping(job).get("steps")
+    own = [
+        _mapping(_mapping(step).get("env"))
+        for step in (steps if isinstance(steps, list) else ())
+        if isinstance(_mapping(step).get("run"), str) and "pytest" in str(_mapping(step).get("run"))
+    ]
+    yield from own or [{}]
 
 
 def _walk(value: object) -> Iterator[tuple[str, str]]:
@@ -228,8 +243,8 @@ def _walk(value: object) -> Iterator[tuple[str, str]]:
         if not pending:
             return
         key, one = pending.pop()
-        if isinstance(one, str | int | float):
-            yield key, str(one)
+        if isinstance(one, str):
+            yield key, one
         elif isinstance(one, dict | list) and id(one) not in read:
             read.add(id(one))
             items = list(one.items()) if isinstance(one, dict) else [(key, part) for part in one]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from smith import temporary
@@ -35,7 +36,7 @@ def resolve(
 
     Kept below ``root``. Raises :class:`EnvironmentFailed` where there is no such set of versions, or none can be told.
     """
-    assert choice.as_of is not None
+    assert isinstance(choice.as_of, date)
     place = root.resolve() / FOLDER / f"{_key(choice, base)}.json"
     with locked(place.with_suffix(".lock")):
         try:
@@ -53,7 +54,8 @@ def resolve(
             except EnvironmentFailed as error:
                 message = f"environment {choice.name}, as of {choice.as_of.isoformat()}: {error.message}"
                 raise EnvironmentFailed(message, hint=error.hint, output=error.output) from error
-        _Resolved(packages=found).save(place)
+        if choice.as_of <= datetime.now(UTC).date():
+            _Resolved(packages=found).save(place)  # of a day that is over; until then more may be published
         return found
 
 

@@ -9,23 +9,24 @@ and pytest belong to the Python below and are never replaced, save for a Triton 
 from __future__ import annotations
 
 import configparser
+import re
 import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from pathlib import PurePosixPath
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.requirements import Requirement
 
 from smith.environment.base import TORCH, TRITON
 from smith.environment.commands import Automation, read_automation
-from smith.environment.declared import Declarations, Declared, read_declarations
+from smith.environment.declared import FAULTS, Declarations, Declared, project_text, read_declarations
 from smith.environment.recipes import guess
 from smith.environment.requirements import canonical
 from smith.environment.source import SourceFiles
-from smith.records.recipe import EnvironmentChoice, Recipe
+from smith.records.recipe import EnvironmentChoice, Recipe, day_after, is_folder, is_line, is_specifier
 
 _BELOW = frozenset(
     {*TORCH, *TRITON, "amd-triton", "numpy", "scipy", "pytest", "pip", "setuptools", "wheel"}
@@ -50,6 +51,8 @@ _USUAL = frozenset({
     "tabulate", "tokenizers", "tqdm", "transformers", "typing-extensions",
 })  # fmt: skip
 """What is installed although no file of the project declares it; any other undeclared import is only reported."""
+_LIBRARIES = ("HF_", "TRANSFORMERS_", "TOKENIZERS_")
+_GPU_BUILDS = ("CUDAExtension", "hipcc", "nvcc", "HIP_HOME", "ROCM_HOME")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 OLDEST_TRITON = "3.3"
 OLDEST_TRITON_SINCE = date(2025, 5, 1)
@@ -80,12 +83,12 @@ def layout(source: SourceFiles, repo: str) -> Recipe:
     """The part of a recipe that needs no imports: folders on the Python path, and test roots."""
     guessed = guess(source.paths, repo)
     settings = _pytest_settings(source)
-    path = [p for p in _plain(settings.get("pythonpath", ())) if p == "." or source.has_folder(p)]
-    roots = [p for p in _plain(settings.get("testpaths", ())) if source.has_folder(p)]
+    path = [p for p in _plain(settings.get("pythonpath", ())) if p == "." or (is_folder(p) and source.has_folder(p))]
+    roots = [p for p in _plain(settings.get("testpaths", ())) if is_line(p) and source.has_folder(p)]
     return guessed.model_copy(
         update={
             "python_path": tuple(dict.fromkeys([*path, *guessed.python_path])),
-            "test_roots": tuple(sorted(_outermost({*guessed.test_roots, *roots}))),
+            "test_roots": tuple(sorted(_outermost({*filter(is_line, guessed.test_roots), *roots}))),
         }
     )
 
@@ -102,18 +105,19 @@ class Imported:
 
 def detect(source: SourceFiles, recipe: Recipe, imported: Imported, merged_on: date) -> Detected:
     """Complete ``recipe`` (see :func:`layout`) for a pull request merged on that day."""
-    declared, automation = read_declarations(source), read_automation(source)
-    evidence: list[Evidence] = []
+    automation = read_automation(source)
+    declared = read_declarations(source, [path for path, _ in automation.requirement_files])
+    evidence = [Evidence("cannot be read", path) for path in declared.unread]
     needed, unknown = _needed(declared, automation, imported)
     # A module of the tree that its own code puts on the path.
     unknown = {name: at for name, at in unknown.items() if not source.has_file(f"{name}.py")}
     wanted = _packages(needed, declared, automation, evidence)
-    env, why = _variables(automation, needed)
+    env, why = _variables(automation, needed, _own_words(source, recipe.repo, declared))
     evidence += why
     system = tuple(dict.fromkeys(name for name, _ in automation.system))[:40]
     evidence += [Evidence("system_packages", where) for where in dict.fromkeys(where for _, where in automation.system)]
     evidence += [Evidence(f"tests are run with {command[:160]}", where) for command, where in automation.tests[:3]]
-    python = declared.python if _is_specifier(declared.python) else ""
+    python = declared.python if is_specifier(declared.python) else ""
     if python:
         evidence.append(Evidence(f"python {python}", "requires-python"))
     elif automation.pythons:
@@ -176,8 +180,9 @@ def _packages(
     for name in sorted(needed):
         rows = sorted((one for one in declared.requirements if one.name == name and _applies(one)), key=_rank)
         told = [(str(one.requirement.specifier), one.origin) for one in rows]
-        if name in declared.locked:
-            version, where = declared.locked[name]
+        version, where = declared.locked.get(name, ("", ""))
+        # A lock file may hold several versions, for machines of several kinds.
+        if version and all(one.requirement.specifier.contains(version, prereleases=True) for one in rows):
             told.insert(0, (f"=={version}", where))
         told += [(str(one.specifier), where) for one, where in automation.packages if canonical(one.name) == name]
         specifier, where = next(((text, where) for text, where in told if text), ("", ""))
@@ -201,32 +206,51 @@ def _applies(one: Declared) -> bool:
 
 def _environments(wanted: Mapping[str, str], merged_on: date, python: str) -> tuple[EnvironmentChoice, ...]:
     """The choices to try: the day's versions with the day's Triton, the day's versions, today's versions."""
-    # What was published on the day of the merge itself may be what the pull request is about.
-    as_of = merged_on + timedelta(days=1)
+    as_of = day_after(merged_on)
     packages = tuple(wanted.values())
     needs = python or None
-    plain = tuple(name if text != name and "==" in text else text for name, text in wanted.items())
+    relaxed = tuple(map(_without_upper_bounds, packages))
     choices = []
     if as_of >= OLDEST_TRITON_SINCE:
         era = (f"triton>={OLDEST_TRITON}", *packages)
         choices.append(EnvironmentChoice(name="era-triton", packages=era, as_of=as_of, python=needs))
     if packages:
         choices.append(EnvironmentChoice(name="era", packages=packages, as_of=as_of, python=needs))
-    choices.append(EnvironmentChoice(name="current", packages=plain, python=needs))
+    choices.append(EnvironmentChoice(name="current", packages=relaxed, python=needs))
     return tuple(choices)
 
 
-def _variables(automation: Automation, needed: Mapping[str, str]) -> tuple[dict[str, str], list[Evidence]]:
-    """Variables that most of the jobs that run tests agree on; one that a single job sets is a mode of that job."""
+def _without_upper_bounds(text: str) -> str:
+    one = Requirement(text)
+    return one.name + ",".join(sorted(str(each) for each in one.specifier if each.operator in (">=", ">", "!=")))
+
+
+def _own_words(source: SourceFiles, repo: str, declared: Declarations) -> frozenset[str]:
+    """Words that the upstream calls itself by: of its name, its distributions and its packages."""
+    packages = {path.split("/")[-2] for path in source.paths if path.endswith("/__init__.py") and path.count("/") < 3}
+    names = [repo.rpartition("/")[2], *declared.own, *packages]
+    words = {word.lower() for name in names for word in re.split(r"[-_.]", name)}
+    return frozenset(word for word in words if len(word) > 2 and word not in ("test", "tests", "src", "python"))
+
+
+def _variables(
+    automation: Automation, needed: Mapping[str, str], own: frozenset[str]
+) -> tuple[dict[str, str], list[Evidence]]:
+    """The upstream's own variables that most of the places which run tests agree on.
+
+    One that a single job sets is a mode of that job; one of somebody else's means something to a machine that is not
+    here, or to smith itself.
+    """
     env = {"OMP_NUM_THREADS": "1"}
     if {"transformers", "tokenizers", "datasets"} & set(needed):
         env |= _OFFLINE
     evidence = []
     for (name, value), times in Counter((name, value) for name, value, _ in automation.env).items():
-        if name not in env and times * 2 > automation.jobs:
+        ours = not own.isdisjoint(name.lower().split("_")) or name.startswith(_LIBRARIES)
+        if ours and name not in env and not name.startswith("SMITH_") and times * 2 > automation.jobs:
             env[name] = value
             where = next(where for key, text, where in automation.env if (key, text) == (name, value))
-            evidence.append(Evidence(f"env {name}={value}, in {times} of {automation.jobs} jobs with tests", where))
+            evidence.append(Evidence(f"env {name}={value}, in {times} of {automation.jobs} places with tests", where))
     return env, evidence
 
 
@@ -236,8 +260,8 @@ def _build(source: SourceFiles, automation: Automation) -> tuple[tuple[tuple[str
     An extension for a GPU cannot be compiled on every machine, so that it exists is only said.
     """
     text = source.text("setup.py")
-    extension = next((word for word in ("CUDAExtension", "CppExtension", "ext_modules") if word in text), "")
-    if automation.builds:
+    extension = next((word for word in (*_GPU_BUILDS, "CppExtension", "ext_modules") if word in text), "")
+    if automation.builds and extension not in _GPU_BUILDS:
         command, where = automation.builds[0]
         return (tuple(shlex.split(command)),), [Evidence("build", where)]
     if extension == "CppExtension":
@@ -252,14 +276,14 @@ def _pytest_settings(source: SourceFiles) -> dict[str, Sequence[str]]:
     for path, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
         reader = configparser.ConfigParser(interpolation=None, strict=False)
         try:
-            reader.read_string(source.text(path))
-        except configparser.Error:
+            reader.read_string(project_text(source, path))
+        except (configparser.Error, ValueError):
             continue
         if reader.has_section(section):
             return {key: value.split() for key, value in reader.items(section) if key in ("pythonpath", "testpaths")}
     try:
-        options = tomllib.loads(source.text("pyproject.toml"))["tool"]["pytest"]["ini_options"]
-    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+        options = tomllib.loads(project_text(source, "pyproject.toml"))["tool"]["pytest"]["ini_options"]
+    except FAULTS:
         return {}
     found: dict[str, Sequence[str]] = {}
     for key in ("pythonpath", "testpaths"):
@@ -275,10 +299,3 @@ def _plain(paths: Iterable[str]) -> list[str]:
 def _outermost(folders: Iterable[str]) -> set[str]:
     some = set(folders)
     return {one for one in some if not any(one != other and one.startswith(f"{other}/") for other in some)}
-
-
-def _is_specifier(text: str) -> bool:
-    try:
-        return bool(text) and bool(SpecifierSet(text))
-    except InvalidSpecifier:
-        return False

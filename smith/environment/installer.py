@@ -27,8 +27,11 @@ DATED = (26, 0)
 """The first pip that can leave out what was published later."""
 _SETTING = re.compile(r"^(?:global|install|:env:)\.(?P<name>[\w.-]+)='(?P<value>[^']*)'$", re.MULTILINE)
 _OFFLINE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ProxyError", "Network is unreachable")
-# Would send packages elsewhere than into the layer.
-_DIVERTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV")
+# Would send packages elsewhere than into the layer, or others than those that are asked for.
+_DIVERTING = frozenset(
+    {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV"}
+    | {"PIP_DRY_RUN", "PIP_REPORT", "PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_NO_DEPS", "PIP_IGNORE_INSTALLED"}
+)
 
 
 class EnvironmentFailed(Unavailable):
@@ -58,7 +61,7 @@ def install(
     base: Base, python: Path, packages: Sequence[str], pins: Mapping[str, str], constraints: Path, log: Path | None
 ) -> None:
     """Install ``packages`` for ``python``, holding ``pins`` where they are. Raises :class:`EnvironmentFailed`."""
-    _pip(base, python, packages, pins, constraints, log, (), {})
+    _pip(base, python, packages, pins, constraints, log, (), _settings(base))
 
 
 def resolve_as_of(
@@ -85,17 +88,24 @@ def resolve_as_of(
     return tuple(sorted(f"{canonical(one['metadata']['name'])}=={one['metadata']['version']}" for one in listed))
 
 
-def _dated_settings(base: Base) -> dict[str, str]:
-    """pip's settings as variables, without the places of files whose age nothing tells, and no configuration file."""
+def _settings(base: Base) -> dict[str, str]:
+    """pip's settings, those of configuration files too, as variables and without what would divert it."""
     done = process.run([base.executable, "-m", "pip", "config", "list"], env=clean_environment(), timeout_s=60)
-    found = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    found = {"PIP_CONFIG_FILE": os.devnull}
     for match in _SETTING.finditer(done.stdout.text):
-        name, value = match["name"], match["value"]
-        if name in ("extra-index-url", "index-url"):
-            value = " ".join(url for url in value.replace("\\n", " ").split() if not url.startswith("file:"))
-        if name != "find-links" and value:
-            found["PIP_" + name.upper().replace("-", "_")] = value
+        name = "PIP_" + match["name"].upper().replace("-", "_")
+        if name not in _DIVERTING and name != "PIP_CONFIG_FILE" and match["value"]:
+            found[name] = match["value"].replace("\\n", " ")
     return found
+
+
+def _dated_settings(base: Base) -> dict[str, str]:
+    """The same without the places of files whose age nothing tells."""
+    found = {"PIP_EXTRA_INDEX_URL": "", **_settings(base), "PIP_FIND_LINKS": ""}
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        if name in found:
+            found[name] = " ".join(url for url in found[name].split() if not url.startswith("file:"))
+    return {name: value for name, value in found.items() if value or name != "PIP_INDEX_URL"}
 
 
 def _pip(

@@ -27,7 +27,7 @@ from smith.environment.base import TORCH, TRITON, Base, clean_environment, own_b
 from smith.environment.dated import resolve
 from smith.environment.empty import empty_layer
 from smith.environment.installer import EnvironmentFailed, install
-from smith.environment.requirements import canonical
+from smith.environment.requirements import canonical, is_needed, requirement_name
 from smith.errors import RecordError
 from smith.paths import locked, recover, remove_tree, replacing
 from smith.records.base import Document
@@ -89,6 +89,8 @@ def build(
     """
     base = own_base()
     _check_python(choice, base)
+    if choice.as_of == "merge":
+        raise EnvironmentFailed(f"environment {choice.name}: it is as of a merge, and no day is known")
     if choice.as_of is not None and choice.packages:
         # Choices of many days come to the same versions, and so to one layer.
         choice = choice.model_copy(update={"packages": resolve(choice, base, root, log, progress), "as_of": None})
@@ -159,6 +161,10 @@ def _make(choice: EnvironmentChoice, base: Base, fresh: Path, place: Path, log: 
     layer.take_stand_ins_away()
     _repoint_scripts(fresh, place)
     own, versions = _ask(layer.python, layer.site)
+    if lost := [one for one in choice.packages if is_needed(one) and requirement_name(one) not in versions]:
+        # Some settings of pip's let it end well without having installed anything here.
+        hint = "look for settings such as dry-run or target in: pip config list"
+        raise EnvironmentFailed(f"environment {choice.name}: pip left out {', '.join(lost)}", hint=hint)
     if replaced := own.intersection(layer.pins):
         raise EnvironmentFailed(f"environment {choice.name}: it would replace {', '.join(sorted(replaced))}")
     marker = _Marker(

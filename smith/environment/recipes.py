@@ -20,7 +20,7 @@ PACKAGE_ROOTS = ("src", "python")
 TEST_FOLDERS = frozenset({"tests", "test", "op_tests", "unit_tests"})
 VENDORED = frozenset({"third_party", "3rdparty", "vendor", "node_modules"})
 
-_REPO = re.compile(r"(?P<owner>[A-Za-z0-9._-]+)/(?P<name>[A-Za-z0-9._-]+)")
+_REPO = re.compile(r"(?P<owner>[A-Za-z0-9_-][A-Za-z0-9._-]*)/(?P<name>\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)")
 _TEST_FILE = re.compile(r"test_.*\.py|.*_test\.py")
 
 

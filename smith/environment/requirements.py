@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from smith.errors import RecordError
 
 _REQUIREMENT = re.compile(
@@ -27,6 +29,15 @@ def requirement_name(text: str) -> str:
     Raises :class:`RecordError` for what pip would read as an option, a path or several requirements.
     """
     found = _REQUIREMENT.fullmatch(text.strip())
-    if found is None:
+    if found is None or not text.strip().isprintable():
         raise RecordError(f"{text!r} is no requirement", hint="write one as in 'triton==3.4.0'")
     return canonical(found["name"])
+
+
+def is_needed(text: str) -> bool:
+    """Whether the marker of a requirement, if it has one, holds for the Python that runs this."""
+    try:
+        marker = Requirement(text).marker
+        return marker is None or marker.evaluate({"extra": ""})
+    except (InvalidRequirement, ValueError, KeyError):
+        return False  # pip read it, and what it made of it cannot be told

@@ -6,17 +6,22 @@ image of a GPU's maker brings its own torch, which must stay.
 
 from __future__ import annotations
 
+import re
 import shlex
 from datetime import date
 
-from smith.environment.base import TRITON
+from packaging.specifiers import SpecifierSet
+
+from smith.environment.base import TORCH, TRITON
 from smith.environment.requirements import requirement_name
 from smith.records.recipe import EnvironmentChoice, Recipe
 from smith.records.task import SmithMetadata
 
-PYTHON = "3.11"
-TORCH = "torch==2.13.0 triton==3.9.0 numpy==2.4.6"
+PYTHONS = ("3.11", "3.12", "3.13", "3.10")
+"""Of these the first that a recipe allows."""
+TOOLCHAIN = "torch==2.13.0 triton==3.9.0 numpy==2.4.6"
 PYTEST = "pytest==9.2.0"
+_PLAIN = re.compile(r"[\w./:-]+")
 _SYSTEM = ("git", "gcc", "g++", "libc6-dev")
 
 
@@ -24,14 +29,15 @@ def dockerfile(spec: SmithMetadata, recipe: Recipe) -> str:
     """A Dockerfile for the era of the pull request. The source is copied from ``source/``, which an export fills."""
     choice = recipe.candidates(date.fromisoformat(spec.source.merged_at[:10]))[0]
     system = " ".join((*_SYSTEM, *(recipe.system_packages or ())))
+    path = ":".join("/workspace" if p == "." else f"/workspace/{p}" for p in recipe.python_path)
     lines = [
         "# The frozen source is kept by tree id, not in the bundle: an export writes it to environment/source/.",
         "# The defaults need no GPU. For ROCm or CUDA give an image that brings its torch, and no torch to install:",
         "#   docker build --build-arg BASE_IMAGE=rocm/pytorch:latest --build-arg TORCH= .",
         "#   docker build --build-arg BASE_IMAGE=pytorch/pytorch:latest --build-arg TORCH= .",
-        f"ARG BASE_IMAGE=python:{PYTHON}-slim-bookworm",
+        f"ARG BASE_IMAGE=python:{_python(choice)}-slim-bookworm",
         "FROM ${BASE_IMAGE}",
-        f'ARG TORCH="{TORCH}"',
+        f'ARG TORCH="{TOOLCHAIN}"',
         f"RUN apt-get update && apt-get install -y --no-install-recommends {system} \\",
         "    && rm -rf /var/lib/apt/lists/*",
         "RUN pip install --no-cache-dir 'pip>=26.0' \\",
@@ -39,7 +45,7 @@ def dockerfile(spec: SmithMetadata, recipe: Recipe) -> str:
         *_installed(choice),
         "COPY source/ /workspace/",
         "WORKDIR /workspace",
-        f"ENV PYTHONPATH={':'.join('/workspace' if p == '.' else f'/workspace/{p}' for p in recipe.python_path)}",
+        f"ENV PYTHONPATH={path if _PLAIN.fullmatch(path) else _quoted(path)}",
         *[f"ENV {name}={_quoted(value)}" for name, value in sorted(recipe.env.items())],
     ]
     return "\n".join(lines) + "\n"
@@ -50,15 +56,31 @@ def rocm_compose() -> str:
     return _COMPOSE
 
 
+def _python(choice: EnvironmentChoice) -> str:
+    allowed = SpecifierSet(choice.python or "")
+    return next((version for version in PYTHONS if allowed.contains(f"{version}.99")), PYTHONS[0])
+
+
 def _installed(choice: EnvironmentChoice) -> list[str]:
     if not choice.packages:
         return []
-    dated = f"--uploaded-prior-to {choice.as_of.isoformat()}T00:00:00Z " if choice.as_of else ""
+    dated = f"--uploaded-prior-to {choice.as_of.isoformat()}T00:00:00Z " if isinstance(choice.as_of, date) else ""
     # Builds of torch demand exactly their own Triton; one of another era is put in its place.
     triton = [one for one in choice.packages if requirement_name(one) in TRITON]
-    others = [one for one in choice.packages if one not in triton]
-    lines = [f"RUN pip install --no-cache-dir {dated}{shlex.join(others)}"] if others else []
-    return [*lines, *([f"RUN pip install --no-cache-dir --no-deps {dated}{shlex.join(triton)}"] if triton else [])]
+    others = [one for one in choice.packages if one not in triton and requirement_name(one) not in TORCH]
+    lines: list[str] = []
+    if others:
+        lines += [
+            "# What the packages need must not replace torch.",
+            "RUN (pip freeze | grep -iE '^(torch|numpy)==' || true) > /opt/pins.txt \\",
+            f"    && pip install --no-cache-dir --constraint /opt/pins.txt {dated}{shlex.join(others)}",
+        ]
+    if triton:
+        lines += [
+            "RUN pip uninstall --yes triton \\",
+            f"    && pip install --no-cache-dir --no-deps {dated}{shlex.join(triton)}",
+        ]
+    return lines
 
 
 def _quoted(value: str) -> str:

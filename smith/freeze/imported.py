@@ -11,16 +11,13 @@ from typing import NamedTuple
 
 from smith.environment.detect import Imported
 from smith.freeze.modules import World
+from smith.mine.imports import without_literals
 
 # Only what stands at the beginning of a line is imported for sure; what is tried, guarded or late is indented.
 _IMPORT = re.compile(
-    r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<dots>\.*)(?P<module>[\w.]*)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n;#]*)"
-    r"|import[ \t]+(?P<plain>[^\n;#]+))",
+    r"^(?P<indent>[ \t]*+)(?:from[ \t]++(?P<dots>\.{0,20}+)(?P<module>[\w.]*+)[ \t]++import[ \t]*+"
+    r"(?P<names>\([^()]*+\)|[^\n;#(]*+)|import[ \t]++(?P<plain>[^\n;#]++))",
     re.MULTILINE,
-)
-_LONG_STRING = re.compile(
-    r"(?:\"{3}(?:[^\\\"]|\\.|\"(?!\"\"))*\"{3}|'{3}(?:[^\\']|\\.|'(?!''))*'{3})",
-    re.DOTALL,
 )
 _NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -116,8 +113,7 @@ def _base(world: World, path: str) -> str:
 
 
 def _imports(text: str) -> Iterator[_Statement]:
-    plain = _LONG_STRING.sub("", text) if '"""' in text or "'''" in text else text
-    for match in _IMPORT.finditer(plain):
+    for match in _IMPORT.finditer(without_literals(text)):
         sure = not match["indent"]
         if match["plain"]:
             for part in filter(None, map(str.split, match["plain"].split(","))):

@@ -41,7 +41,7 @@ def recipe_for(repo: Repository, candidate: Candidate, store: Store, tree: str) 
     if file is None and candidate.url == sample.URL:
         file = sample.recipe_path()
     if file is not None:
-        return RecipeFor(load_recipe(file, candidate.repo), file)
+        return RecipeFor(load_recipe(file, candidate.repo).dated(_merged_on(candidate)), file)
     files = tree_files(repo, tree)
     with Blobs(repo, largest=LARGEST) as blobs:
         return RecipeFor(layout(SourceFiles(list(files), World(blobs, files).text), candidate.repo), None)
@@ -57,8 +57,11 @@ def complete(
         imported = imported_modules(
             world, tests, recipe.python_path, lambda path: any(path.startswith(f"{root}/") for root in roots)
         )
-        day = date.fromisoformat(candidate.merged_at[:10])
-        return detect(SourceFiles(list(files), world.text), recipe, imported, day)
+        return detect(SourceFiles(list(files), world.text), recipe, imported, _merged_on(candidate))
+
+
+def _merged_on(candidate: Candidate) -> date:
+    return date.fromisoformat(candidate.merged_at[:10])
 
 
 def detect_recipe(repo: Repository, candidate: Candidate) -> Detected:
@@ -77,8 +80,11 @@ def tree_files(repo: Repository, tree: str) -> Mapping[str, str]:
     return {shown(e.path): e.oid for e in list_tree(repo, tree) if e.kind == "blob" and e.mode != "120000"}
 
 
-def recipe_text(recipe: Recipe, detected: Detected | None = None) -> str:
-    """The recipe as TOML; a detected one with what it was told from, for whoever wants to keep and change it."""
+def recipe_text(recipe: Recipe, detected: Detected | None = None, note: str = "") -> str:
+    """The recipe as TOML; a detected one with what it was told from, for whoever wants to keep and change it.
+
+    ``note`` is a comment more.
+    """
     head = ""
     if detected is not None:
         lines = [f"{one}" for one in detected.evidence]
@@ -86,5 +92,7 @@ def recipe_text(recipe: Recipe, detected: Detected | None = None) -> str:
             f"unknown module {name}, not installed: {where} imports it" for name, where in detected.unknown.items()
         ]
         head = "# Detected from the project's own files. To change it, keep it as a recipe of the data repository.\n"
-        head += "".join(f"# - {line}\n" for line in (" ".join(line.split()) for line in lines) if line.isprintable())
+        head += note + "".join(
+            f"# - {line}\n" for line in (" ".join(line.split()) for line in lines) if line.isprintable()
+        )
     return head + tomlkit.dumps(recipe.model_dump(mode="json", exclude_none=True))

@@ -136,9 +136,14 @@ class Code:
         return names, reached
 
 
+def without_literals(text: str) -> str:
+    """``text`` with blanks in place of strings and comments, every line where it was."""
+    return _NOISE.sub(_blank, text)
+
+
 def read_code(text: str, imports: Iterable[Import]) -> Code:
     """The statements of a file with ``imports``. Only names that it imports or defines count as uses."""
-    plain = _NOISE.sub(_blank, text)
+    plain = without_literals(text)
     units = list(_units(plain))
     star = False
     kept: set[str] = {name for unit in units for name in unit.defines}

@@ -63,9 +63,16 @@ def test_two_builders_install_once(tmp_path: Path, shelf: Shelf) -> None:
     assert (tmp_path / "log").read_text().count("$ pip install") == 1
 
 
+def put(python: Path, name: str) -> None:
+    """What stands in for pip: the metadata of a distribution, put into the layer of ``python``."""
+    info = next(python.parents[1].glob("lib/python*/site-packages")) / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+
+
 def test_a_damaged_or_displaced_layer_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(layers, "install", lambda base, python, *rest: made.append(python))
+    monkeypatch.setattr(layers, "install", lambda base, python, *rest: made.append(put(python, "tiny-thing")))
     root = tmp_path / "environments"
     layer = build(choice("tiny-thing"), root).python.parents[1]
     build(choice("tiny-thing"), root)
@@ -84,7 +91,7 @@ def test_a_damaged_or_displaced_layer_is_made_again(tmp_path: Path, monkeypatch:
 
 def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(layers, "install", lambda base, python, *rest: made.append(python))
+    monkeypatch.setattr(layers, "install", lambda base, python, *rest: made.append(put(python, "tiny-thing")))
     layer = build(choice("tiny-thing"), tmp_path).python.parents[1]
     layer.rename(layer.with_name(f".{layer.name}.old"))
     build(choice("tiny-thing"), tmp_path)
@@ -96,10 +103,29 @@ def test_a_package_that_would_replace_torch_after_all_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def install(base: object, python: Path, *rest: object) -> None:
-        info = next(python.parents[1].glob("lib/python*/site-packages")) / "torch-1.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 1\n")
+        put(python, "tiny-thing")
+        put(python, "torch")
 
     monkeypatch.setattr(layers, "install", install)
     with pytest.raises(EnvironmentFailed, match="would replace torch"):
+        build(choice("tiny-thing"), tmp_path)
+
+
+@pytest.mark.parametrize("how", ["variable", "file"])
+def test_settings_that_lead_pip_elsewhere_lead_it_nowhere(
+    tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    shelf.add("tiny-thing", "1.0")
+    if how == "variable":
+        monkeypatch.setenv("PIP_DRY_RUN", "1")
+    else:
+        (tmp_path / "pip.conf").write_text(f"[install]\ntarget = {tmp_path / 'elsewhere'}\n")
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    made = build(choice("tiny-thing"), tmp_path / "environments")
+    assert made.used.packages["tiny-thing"] == "1.0" and not (tmp_path / "elsewhere").exists()
+
+
+def test_a_layer_that_lacks_what_was_asked_for_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "install", lambda base, python, *rest: None)
+    with pytest.raises(EnvironmentFailed, match="pip left out tiny-thing"):
         build(choice("tiny-thing"), tmp_path)

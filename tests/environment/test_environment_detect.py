@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import date
 
@@ -11,7 +12,8 @@ from smith.environment.commands import read_automation
 from smith.environment.declared import read_declarations
 from smith.environment.detect import Detected, Imported, detect, layout
 from smith.environment.source import SourceFiles
-from smith.records.recipe import EnvironmentChoice
+from smith.errors import RecordError
+from smith.records.recipe import EnvironmentChoice, Recipe
 
 DAY = date(2025, 8, 14)
 
@@ -208,11 +210,16 @@ def test_a_workflow_tells_how_tests_are_run() -> None:
     assert seen.system == [("libopenmpi-dev", where)]
     assert seen.tests == [("pytest -q tests/ops", where)]
     assert seen.builds == [("python setup.py build_ext --inplace", where)]
-    assert {(name, value) for name, value, _ in seen.env} == {("SHARED", "1"), ("KERNELS_MODE", "1")}
-    recipe = detected({".github/workflows/ci.yml": WORKFLOW}).recipe
+    assert {(name, value) for name, value, _ in seen.env} == {
+        ("SHARED", "1"),
+        ("KERNELS_MODE", "1"),
+        ("CUDA_VISIBLE_DEVICES", "0"),
+    }
+    # Only what the upstream calls by its own name is taken over.
+    recipe = detected({".github/workflows/ci.yml": WORKFLOW, "kernels/__init__.py": ""}).recipe
     assert recipe.build == (("python", "setup.py", "build_ext", "--inplace"),)
     assert recipe.system_packages == ("libopenmpi-dev",)
-    assert recipe.env == {"OMP_NUM_THREADS": "1", "SHARED": "1", "KERNELS_MODE": "1"}
+    assert recipe.env == {"OMP_NUM_THREADS": "1", "KERNELS_MODE": "1"}
 
 
 def test_a_variable_of_a_single_job_is_a_mode_of_that_job() -> None:
@@ -243,3 +250,113 @@ def test_pytests_own_settings_tell_the_layout() -> None:
     }
     recipe = layout(source(files), "owner/name")
     assert recipe.python_path == ("src", ".") and recipe.test_roots == ("checks", "tests")
+
+
+def test_a_build_of_another_job_or_for_a_gpu_is_nobodys_build() -> None:
+    other = "jobs:\n  image:\n    steps:\n    - run: python setup.py build_ext --inplace\n"
+    assert detected({".github/workflows/x.yml": other}).recipe.build == ()
+    files = {
+        ".github/workflows/ci.yml": WORKFLOW,
+        "setup.py": "from torch import CUDAExtension\nsetup(ext_modules=[])\n",
+    }
+    found = detected(files)
+    assert found.recipe.build == () and any("extensions" in one.what for one in found.evidence)
+
+
+def test_redirections_options_and_removals_are_no_arguments() -> None:
+    text = """
+jobs:
+  test:
+    steps:
+    - run: |
+        apt-get install -y -t bookworm-backports gcc- libnuma-dev > log
+        python setup.py build_ext --inplace 2>&1 | tee log
+        pytest tests > out
+"""
+    seen = read_automation(source({".github/workflows/ci.yml": text}))
+    assert [name for name, _ in seen.system] == ["libnuma-dev"]
+    assert [one for one, _ in seen.builds] == ["python setup.py build_ext --inplace"]
+    assert [one for one, _ in seen.tests] == ["pytest tests"]
+
+
+def test_nothing_of_an_upstream_becomes_a_line_of_a_container_file() -> None:
+    files = {
+        "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["x\\nRUN touch /evil", "a:b", "ok"]\n',
+        "x\nRUN touch /evil/a.py": "",
+        "a:b/a.py": "",
+        "ok/a.py": "",
+        "uv.lock": '[[package]]\nname = "einops"\nversion = "0.8.1\'\\nRUN touch /evil #"\n',
+        ".github/workflows/ci.yml": 'jobs: {t: {env: {KIT_A: "a\\nRUN x", KIT_B: "a\\0b"}, steps: [{run: pytest}]}}\n',
+        "kit/__init__.py": "",
+    }
+    recipe = detected(files, "einops").recipe
+    assert recipe.python_path == ("ok", ".") and recipe.env == {"OMP_NUM_THREADS": "1"}
+    assert {package for one in recipe.environments for package in one.packages} == {"triton>=3.3", "einops"}
+
+
+def test_todays_versions_have_no_upper_bound() -> None:
+    found = detected({"requirements.txt": "pandas>=1,<=2.0.3\neinops==0.8.0\ntqdm~=4.1\n"}, "pandas", "einops", "tqdm")
+    assert choice(found, "current").packages == ("einops", "pandas>=1", "tqdm")
+    assert choice(found, "era").packages == ("einops==0.8.0", "pandas<=2.0.3,>=1", "tqdm~=4.1")
+
+
+def test_requirement_files_that_ci_installs_are_read() -> None:
+    files = {
+        ".github/workflows/ci.yml": "jobs: {t: {steps: [{run: pip install -r build_tools/deps.txt && pytest}]}}\n",
+        "build_tools/deps.txt": "parameterized==0.9.0\n",
+    }
+    assert choice(detected(files, "parameterized"), "era").packages == ("parameterized==0.9.0",)
+
+
+HOSTILE = {
+    "setup.py": "".join(f"n{i} = [{', '.join([f'*n{i + 1}'] * 20)}]\n" for i in range(9))
+    + "setup(install_requires=n0)\n",
+    "requirements.txt": "".join(f"-r requirements/r{i}.txt\n" for i in range(20)),
+    **{f"requirements/r{i}.txt": "".join(f"-r r{j}.txt\n" for j in range(20)) for i in range(20)},
+    "setup.cfg": "[options]\nx" + " " * 100_000 + "y\n",
+    "pyproject.toml": "a." * 50_000 + "a = 1\n",
+    "Pipfile.lock": "[" * 100_000,
+    "uv.lock": "a = " + "[" * 100_000,
+    "Dockerfile": "RUN pip install " + "a " * 200_000,
+    ".github/workflows/a.yml": "pytest: !!timestamp foo\nx: !!int ''\nb: !!bool foo\n",
+    ".github/workflows/b.yml": "pytest: 0x" + "f" * 5000,
+}
+
+
+def test_hostile_files_cost_little_and_break_nothing() -> None:
+    began = time.process_time()
+    found = detected(HOSTILE, "einops")
+    assert time.process_time() - began < 20  # each of them took longer by itself, most without end
+    assert {one.where for one in found.evidence if one.what == "cannot be read"} == {
+        "setup.cfg",
+        "pyproject.toml",
+        "Pipfile.lock",
+        "uv.lock",
+    }
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"env": {"A": "x\nRUN touch /evil"}},
+        {"env": {"A B": "x"}},
+        {"system_packages": ["git; touch /evil"]},
+        {"system_packages": ["gcc-"]},
+        {"python_path": ["a\nRUN x"]},
+        {"build": [["python", "a\0b"]]},
+        {"build_timeout_s": -1},
+        {"environments": [{"name": "x", "python": "3.10"}]},
+        {"environments": [{"name": "x", "packages": ["einops\nRUN x"]}]},
+    ],
+)
+def test_a_recipe_that_could_not_be_carried_out_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises(RecordError):
+        Recipe.parse({"schema_version": 1, "repo": "owner/name", **broken}, "a recipe")
+
+
+def test_what_is_as_of_the_merge_gets_its_day() -> None:
+    recipe = Recipe(
+        repo="owner/name", environments=(EnvironmentChoice(name="era", packages=("einops",), as_of="merge"),)
+    )
+    assert recipe.dated(DAY).environments[0].as_of == date(2025, 8, 15)
+    assert recipe.dated(date.max).environments[0].as_of == date.max
