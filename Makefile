@@ -55,7 +55,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 # Spread over processes by file, so that a module's fixtures are made once; plain pytest where xdist is missing.
-PYTEST = $(BIN)/python -m pytest $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf -- '-n %s --dist loadfile' $(JOBS))
+PYTEST = $(BIN)/python -m pytest $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf -- '-n %s --dist loadfile --no-loadscope-reorder' $(JOBS))
 
 demo: $(STAMP) ## the whole way on a small upstream, on any CPU, in a few minutes
 	@$(BIN)/smith demo

@@ -60,3 +60,9 @@ def sandbox_name() -> str:
     if why is not None:
         pytest.skip(f"bubblewrap: {why}")
     return "bubblewrap"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest come first, so that no process ends with one of them while the others wait."""
+    longest = ("test_pipeline.py", "test_variants.py", "test_author_command.py")
+    items.sort(key=lambda item: item.path.name not in longest)

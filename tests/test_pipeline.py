@@ -112,6 +112,7 @@ def test_receipts_lie_by_tree_and_device(world: Store, validated: dict[str, dict
         assert world.layout.receipt(task, said["tree"], said["device"]).is_file()
 
 
+@pytest.mark.slow
 def test_validating_again_confirms_and_does_not_make_the_panel_stale(world: Store, panel: str) -> None:
     said = smith(world, "validate", ODD, "--json")
     assert said["tasks"][0]["verdict"] == "valid"

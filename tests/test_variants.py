@@ -16,7 +16,7 @@ from tests.conftest import new_data_repository
 from tests.freeze.variant_worlds import TORCH_TRANSPOSE, TRITON_TRANSPOSE, patch_of
 
 # The first test that needs them validates five tasks: minutes on a busy machine.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 NATIVE = "smith-lab__minikernels-60~author"
 TRITON = "smith-lab__minikernels-53~author"

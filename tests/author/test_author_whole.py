@@ -15,7 +15,7 @@ from tests.author.model_endpoint import Say, in_turn, serving
 from tests.author.test_author_command import author, run
 
 # Two validations with probes: minutes on a busy machine.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 HARMLESS = answers.wrong(
     focus="Claims to be wrong and is not.",

