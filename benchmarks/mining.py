@@ -9,8 +9,9 @@ native.
 
 Without YARDSTICK only the times are taken: a scan with nothing remembered, one with everything remembered, and what git
 alone takes to print the history and to read the blobs that mining had to read. Each scan is a process of its own with
-its workers and git's processes; processor time and memory are theirs together. Wall times say little on a machine that
-does something else besides: then compare processor times.
+its workers and git's processes; processor time and memory are theirs together. Memory is that of one scan more, since
+measuring it slows one down. Wall times say little on a machine that does something else besides: then compare
+processor times.
 """
 
 from __future__ import annotations
@@ -110,9 +111,9 @@ git --git-dir="$0" cat-file --batch --buffer <"$2" >/dev/null
 """
 
 
-def scan(place: Path, cache: Path) -> tuple[float, Usage]:
+def scan(place: Path, cache: Path, *, memory: bool = False) -> tuple[float, Usage]:
     """Wall seconds of one survey of the repository at ``place`` without the start of its process, and what it took."""
-    used = run([sys.executable, "-c", SCAN, str(place), str(cache)])
+    used = run([sys.executable, "-c", SCAN, str(place), str(cache)], memory=memory)
     return float(used.output), used
 
 
@@ -163,10 +164,11 @@ def growth(sizes: Sequence[int]) -> None:
             cache = Path(place) / "mining.db"
             full, used = scan(repo.git_dir, cache)
             again, used_again = scan(repo.git_dir, cache)
+            _, watched = scan(repo.git_dir, Path(place) / "watched.db", memory=True)
         print(
             f"{size:7} commits   full {full:7.2f} s, {used.processor:7.2f} s of processors,"
             f" {1000 * used.processor / size:.2f} ms a commit   "
-            f"nothing new {again:6.2f} s, {used_again.processor:6.2f} s of processors   {used.memory:.0f} MB"
+            f"nothing new {again:6.2f} s, {used_again.processor:6.2f} s of processors   {watched.memory:.0f} MB"
         )
 
 
@@ -213,6 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             full.append(scan(repo.git_dir, cache))
             again.append(scan(repo.git_dir, cache))
             plain.append(run(bare))
+        _, most = scan(repo.git_dir, Path(place) / "watched.db", memory=True)
     walls = [a.seconds for a in plain]
     ratios = [one / other for (one, _), other in zip(full, walls, strict=True)]
     effort = [one.processor / other.processor for (_, one), other in zip(full, plain, strict=True)]
@@ -223,7 +226,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         start = _middle([used.seconds - wall for wall, used in scans])
         print(f"{name:23} {middle[0]} s, {middle[1]} s of processors (and {start} s to start)")
     print(f"full scan / git alone   {_middle(ratios)}x the time, {_middle(effort)}x the processor time")
-    most = max((used for _, used in full), key=lambda used: used.memory)
     each = ", ".join(f"{name.split()[0]} {size:.0f}" for name, size in most.peak.items())
     print(f"memory at the peak      {most.memory:.0f} MB in all processes: {each}")
     return 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from smith.mine.lines import common_start
 from smith.mine.remembered import Remembered
 
 _BLOCK = r"/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)"
@@ -28,6 +29,7 @@ _NOISE = re.compile(
 _DIRECTIVE = re.compile(r"#[ \t]*(\w+)(?:[ \t]+(0)\b)?")
 # Directives that a reader asks for; most others are pragmas.
 _TELLING = ("if", "el", "endif", "define")
+_WORD = re.compile(r"\w")
 _SPACE = re.compile(r"\s+")
 # Blanks that part no two words, and no two operators that would be another one together.
 _LAYOUT = re.compile(r" (?=\W)(?!(?<=\+ )\+|(?<=- )-|(?<=& )&)|(?<=\W) (?=\w)")
@@ -208,6 +210,21 @@ def code(definition: str) -> str:
     """``definition`` without comments and layout. Directives stay, each between two control characters."""
     one_line = " ".join(_NOISE.sub(_kept, definition).split())
     return _LAYOUT.sub("", one_line).strip()
+
+
+def surely_other_code(one: str, other: str) -> bool:
+    """Whether two definitions plainly differ in code: in a word that is in no comment, where they first differ.
+
+    True for most changes, and found much faster than by comparing what :func:`code` makes of both.
+    """
+    at = common_start(one, other)
+    if at == len(one) or at == len(other) or not (_WORD.match(one, at) and _WORD.match(other, at)):
+        return False
+    line = one.rfind("\n", 0, at) + 1
+    if one.find("//", line, at) >= 0 or one.endswith("\\\n", 0, line):
+        return False
+    opened = one.rfind("/*", 0, at)
+    return opened < 0 or one.find("*/", opened + len("/*"), at) >= 0
 
 
 def assembly(text: str) -> str:

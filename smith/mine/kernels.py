@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from smith.mine import c_source, python_source
+from smith.mine import c_lexical, c_source, python_source
 from smith.mine.rules import Rules
 from smith.mine.source import NOTHING, Kernel, Source
 
@@ -57,6 +57,8 @@ def same(old: Kernel, new: Kernel) -> bool:
     """Whether two definitions are the same code."""
     if old.text == new.text:
         return True
+    if old.definitions and new.definitions and c_lexical.surely_other_code(old.first, new.first):
+        return False
     if old.code is not None and new.code is not None:
         return old.code == new.code
     looks_like_python = new.text.lstrip().startswith(("@", "def ", "async "))

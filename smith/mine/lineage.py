@@ -22,16 +22,33 @@ _LONGEST_BODY = 60_000
 _LARGEST_BY_KERNEL = 8
 """Lineages are not made larger than this by sharing a kernel alone."""
 
-_NAMED = re.compile(
-    r"\b(?:follow[- ]?(?:ing|s)?[- ]?(?:up)?(?:\s+(?:to|on|of|for|fix(?:es)?(?:\s+(?:to|for))?))?"
-    r"|(?:regress(?:ion|ed|es)|bugs?|breakage|issues?|broken?|introduced|caused|added|missed|left\s+over)"
-    r"\s+(?:\w+\s+)?(?:from|by|in|of|since|with|after)"
-    r"|continu(?:es|ation)(?:\s+(?:of|on))?|part\s+\d\s+of|amends?|complet(?:es|ing)|re-?lands?|re-?appl(?:y|ies)"
-    r"|reverts?|supersedes?|replaces?|stacked\s+on(?:\s+top\s+of)?|builds?\s+on(?:\s+top\s+of)?|(?:back|forward)-?ports?(?:\s+of)?"
-    r"|cherry-?pick(?:ed|s)?(?:\s+(?:of|from))?)"
-    r"\s*:?\s*(?:the\s+)?(?:PR\s*|pull\s+request\s*)?\(?(?:[\w.-]+/[\w.-]+)?#(?P<number>\d+)\b",
-    re.IGNORECASE,
+# What is wrong, followed by where that comes from.
+_WRONG = ("regress(?:ion|ed|es)", "bugs?", "breakage", "issues?", "broken?", "introduced", "caused", "added", "missed")
+_RELATED = (
+    r"follow[- ]?(?:ing|s)?[- ]?(?:up)?(?:\s+(?:to|on|of|for|fix(?:es)?(?:\s+(?:to|for))?))?",
+    *(rf"{one}\s+(?:\w+\s+)?(?:from|by|in|of|since|with|after)" for one in (*_WRONG, r"left\s+over")),
+    r"continu(?:es|ation)(?:\s+(?:of|on))?",
+    r"part\s+\d\s+of",
+    r"amends?",
+    r"complet(?:es|ing)",
+    r"re-?lands?",
+    r"re-?appl(?:y|ies)",
+    r"reverts?",
+    r"supersedes?",
+    r"replaces?",
+    r"stacked\s+on(?:\s+top\s+of)?",
+    r"builds?\s+on(?:\s+top\s+of)?",
+    r"back-?ports?(?:\s+of)?",
+    r"forward-?ports?(?:\s+of)?",
+    r"cherry-?pick(?:ed|s)?(?:\s+(?:of|from))?",
 )
+# Of text in lower case: only a pattern whose every alternative begins with a letter is searched for at full speed, so
+# that a word begins there is looked at afterwards.
+_NAMED = re.compile(
+    rf"(?:{'|'.join(_RELATED)})"
+    r"\s*:?\s*(?:the\s+)?(?:pr\s*|pull\s+request\s*)?\(?(?:[\w.-]+/[\w.-]+)?#(?P<number>\d+)\b"
+)
+_IN_WORD = re.compile(r"\w")
 _ELSEWHERE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)#\d+\Z")
 
 
@@ -68,11 +85,20 @@ def mentioned(repo: str, title: str, body: str) -> tuple[int, ...]:
         if "#" not in text:
             continue
         # With one blank everywhere: bodies are wrapped, and the pattern allows blanks in many places.
-        for match in _NAMED.finditer(" ".join(text[:_LONGEST_BODY].split())):
+        for match in _whole_words(" ".join(text[:_LONGEST_BODY].lower().split())):
             elsewhere = _ELSEWHERE.search(match[0])
             if elsewhere is None or elsewhere["repo"].lower() == repo.lower():
                 found.append(int(match["number"]))
     return tuple(dict.fromkeys(found))
+
+
+def _whole_words(text: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while (match := _NAMED.search(text, at)) is not None:
+        begins = match.start() == 0 or _IN_WORD.match(text, match.start() - 1) is None
+        at = match.end() if begins else match.start() + 1
+        if begins:
+            yield match
 
 
 def _named(repo: str, one: Landed, reverts: Reverts) -> Iterator[int]:

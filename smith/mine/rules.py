@@ -26,9 +26,8 @@ class PathRule:
     names: Pattern | None = None
     under: tuple[str, ...] = ()
 
-    def matches(self, path: str) -> bool:
-        """Whether ``path``, in lower case, is meant."""
-        *folders, name = path.split("/")
+    def matches(self, path: str, folders: Sequence[str], name: str) -> bool:
+        """Whether ``path``, in lower case, is meant; ``folders`` and ``name`` are its parts."""
         if self.under and not path.startswith(self.under):
             return False
         if self.names and not self.names.match(name):
@@ -114,7 +113,8 @@ class Rules:
         # A history names the same files again and again.
         if path not in self._roles:
             lowered = path.lower()
-            self._roles[path] = next((rule.role for rule in self.paths if rule.matches(lowered)), None)
+            *folders, name = lowered.split("/")
+            self._roles[path] = next((one.role for one in self.paths if one.matches(lowered, folders, name)), None)
         return self._roles[path]
 
     @cached_property

@@ -21,6 +21,12 @@ class Kernel:
     definitions: tuple[tuple[int, int], ...] = ()
     """Where in a C-like ``text`` definitions begin and end: a line may hold more than one."""
 
+    @property
+    def first(self) -> str:
+        """The first of its definitions; for Python the text."""
+        begin, end = self.definitions[0] if self.definitions else (0, len(self.text))
+        return self.text[begin:end]
+
     @cached_property
     def code(self) -> str | None:
         """The definition without comments and layout, by which versions are compared; None for Python, where its reader

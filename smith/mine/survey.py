@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from smith.errors import BadInput, UnknownTask
+from smith.git.history import Landing
 from smith.git.repository import Repository
 from smith.mine import kind as kinds_
 from smith.mine import lineage
@@ -16,11 +17,11 @@ from smith.mine import reverts as reverts_
 from smith.mine import rules as rules_
 from smith.mine.classify import Shape
 from smith.mine.decide import Case, Filters
-from smith.mine.discover import History, Merged, discover
+from smith.mine.discover import History, Merged, discover, numbered, pull_heads
 from smith.mine.landed import read_history
 from smith.mine.reverts import Reverts
 from smith.mine.rules import Rules
-from smith.mine.scan import shapes
+from smith.mine.scan import Crew, foresee, shapes
 from smith.mine.signals import Ahead, Landed, follow_renames, look_ahead
 from smith.mine.store import Store, open_store
 from smith.mine.worker import without_collection
@@ -87,8 +88,15 @@ def survey(
     name = branch or upstream_repo.default_branch
     tip = upstream_repo.resolve(name)
     say("reading the history", 0, 0)
-    with open_store(cache, rules) as store:
-        history, whole = read_history(upstream_repo, name, store, repo)
+    with open_store(cache, rules) as store, Crew(upstream_repo, rules, jobs) as crew:
+
+        def begin(landings: Sequence[Landing]) -> None:
+            if not wanted.numbers:  # those are few
+                foresee([one.changes for one in landings if numbered(one)], store, crew)
+
+        if not wanted.numbers and store.last_tip(repo, name) is None:
+            crew.call(len(pull_heads(upstream_repo)))  # most of them will have to be classified
+        history, whole = read_history(upstream_repo, name, store, repo, on_new=begin)
         for number in sorted(wanted.numbers):
             _known(upstream_repo, history, tip, number)
         # What came later and what belongs together is told by all of a history, so all of it is read: once.
@@ -105,7 +113,7 @@ def survey(
         notes = _rewritten(upstream_repo, store, repo, name, tip)
         if not whole:
             notes += (f"{repo}: blobs are missing here: what was rebased, or has lost its number, may not be found",)
-        found = shapes(upstream_repo, [one.changes for one in read], rules, store, jobs=jobs, progress=classified)
+        found = shapes([one.changes for one in read], store, crew, progress=classified)
         store.remember_tip(repo, name, tip)
     unread = sum(len(shape.unread) for shape in found)
     if unread:

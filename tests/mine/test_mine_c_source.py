@@ -176,6 +176,51 @@ def test_code_and_directives_are(before: str, after: str) -> None:
     assert not same(one, other)
 
 
+PARTS = st.sampled_from(
+    [
+        "ab",
+        "ac",
+        "a",
+        "1",
+        " ",
+        "\n",
+        "//",
+        "/*",
+        "*/",
+        "/",
+        "*",
+        '"',
+        "'",
+        "\\",
+        "\\\n",
+        "#",
+        "#if A\n",
+        'R"(',
+        ')"',
+        "{",
+        ";",
+    ]
+)
+
+
+@given(st.lists(PARTS), st.lists(PARTS), st.lists(PARTS))
+def test_what_surely_differs_does(start: list[str], one: list[str], other: list[str]) -> None:
+    before, after = ("".join((*start, *end)) for end in (one, other))
+    if c_lexical.surely_other_code(before, after):
+        assert c_lexical.code(before) != c_lexical.code(after)
+
+
+def test_a_changed_word_surely_differs() -> None:
+    assert c_lexical.surely_other_code("/* a */ int a; // b\nint b;", "/* a */ int a; // b\nlong b;")
+    for before, after in (
+        ("x; // a", "x; // b"),
+        ("/* a", "/* b"),
+        ("/*/ a */", "/*/ b */"),
+        ("// a \\\nb", "// a \\\nc"),
+    ):
+        assert not c_lexical.surely_other_code(before, after)
+
+
 CONDITIONALS = [
     "#if A\n__global__ void f(int x) { g(); }\n#else\n__global__ void f(long x) { h(); }\n#endif\n",
     "__global__ void f(int x,\n#if A\n  int y) {\n#else\n  long y) {\n#endif\n  g();\n}\n",

@@ -18,10 +18,11 @@ Places = list[tuple[str, list[str], int, int | None]]
 
 
 def places(text: str) -> Places:
-    """Every function and class with its decorators and lines."""
+    """Every function and class that is decorated or holds one that is, with its decorators and lines."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
-    return [(one.name, [*map(ast.unparse, one.decorator_list)], one.lineno, one.end_lineno) for one in found]
+    telling = [one for one in found if any(getattr(node, "decorator_list", None) for node in ast.walk(one))]
+    return [(one.name, [*map(ast.unparse, one.decorator_list)], one.lineno, one.end_lineno) for one in telling]
 
 
 SIMPLE = st.sampled_from(

@@ -16,7 +16,7 @@ from smith.git.repository import Repository
 from smith.mine import mine, rules
 from smith.mine.discover import discover
 from smith.mine.landed import read_history
-from smith.mine.scan import shapes
+from smith.mine.scan import Crew, shapes
 from smith.mine.store import open_store
 from smith.mine.survey import survey
 from smith.records.candidate import Mined
@@ -68,9 +68,9 @@ def test_only_what_is_new_is_read(upstream: Upstream, tmp_path: Path) -> None:
     run(upstream, cache)
     upstream.squash(6, "Fix 6", {"pkg/add.py": kernel(value=9)})
     steps: list[int] = []
-    with open_store(cache, rules.load()) as store:
+    with open_store(cache, rules.load()) as store, Crew(upstream.repo, rules.load()) as crew:
         changes = [case.merged.changes for case in survey(upstream.repo, repo="o/r").cases]
-        shapes(upstream.repo, changes, rules.load(), store, progress=steps.append)
+        shapes(changes, store, crew, progress=steps.append)
     assert steps == [5, 1]
     assert len(run(upstream, cache).candidates) == 6
 
@@ -193,13 +193,13 @@ def test_many_processes_give_what_one_gives(tmp_path: Path) -> None:
     # As many landings as make it worth while: copies with another name each.
     table = rules.load()
     many = [tuple(c.__class__(*_renamed(c, n)) for c in one) for n, one in enumerate(changes)]
-    with open_store(None, table) as store:
-        one = shapes(upstream.repo, many, table, store, jobs=1)
-    with open_store(tmp_path / "mining.db", table) as store:
-        two = shapes(upstream.repo, many, table, store, jobs=2)
+    with open_store(None, table) as store, Crew(upstream.repo, table, jobs=1) as crew:
+        one = shapes(many, store, crew)
+    with open_store(tmp_path / "mining.db", table) as store, Crew(upstream.repo, table, jobs=2) as crew:
+        two = shapes(many, store, crew)
         assert two == one and len(many) >= 150
         steps: list[int] = []
-        assert shapes(upstream.repo, many, table, store, jobs=2, progress=steps.append) == one
+        assert shapes(many, store, crew, progress=steps.append) == one
         assert steps == [len(many)]
 
 
