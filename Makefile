@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-freezing bench-ledger bench-mining clean
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-ledger bench-mining clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -68,7 +68,7 @@ test-all: $(STAMP) ## all tests, the minutes-long ones too
 
 test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MIRRORS
 	@test -n "$(SMITH_REAL_MIRRORS)" || { echo "make: SMITH_REAL_MIRRORS does not name a folder of clones" >&2; exit 1; }
-	@$(PYTEST) -m real $(T)
+	@$(PYTEST) --dist load -m real $(T)
 
 test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
 	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
@@ -80,6 +80,10 @@ lint: $(STAMP) ## ruff and mypy
 
 bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the list YARDSTICK; without CLONE: growth
 	@$(BIN)/python benchmarks/mining.py $(CLONE) $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+bench-fairness: $(STAMP) ## names that hidden tests need and instructions lack: CASES (JSON lines) of CLONES (a folder)
+	@test -n "$(CASES)" -a -n "$(CLONES)" || { echo "make: give CASES=FILE and CLONES=DIR" >&2; exit 1; }
+	@$(BIN)/python benchmarks/fairness.py $(CASES) $(CLONES)
 
 bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/name, COUNT=20): time and size
 	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }
