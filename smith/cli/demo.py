@@ -49,7 +49,8 @@ def command(ctx: click.Context, directory: Path, jobs: int, sandbox: str) -> Non
     """
     began = time.monotonic()
     if not (directory / MARKER).exists():
-        init.make(directory)
+        # It is run beside other things, and shows the way rather than a figure.
+        init.make(directory, "\n[timing]\nforeign = 1.0\n")
     found = Store(Layout(directory.resolve()))
     frozen = _mine_and_freeze(found)
     receipts = _validate(found, frozen, jobs, sandbox)

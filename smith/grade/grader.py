@@ -21,11 +21,14 @@ from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
+from smith.records.receipt import Answer
 from smith.records.results import Outcome, TestResult, TestRun
 from smith.records.task import Variant
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 400
+NOISY = 1.25
+"""A baseline that differs from itself by more than this leaves nothing to be told."""
 
 
 def grade(
@@ -133,18 +136,21 @@ def grade(
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if bundle.spec.variant is Variant.OPTIMIZE:
         notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
-    if timing.low <= max(1.0, timing.noise_high):
+    if timing.answer is not Answer.FASTER:
         detail = (
-            f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
+            f"{timing.answer}: {timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, "
+            f"noise {timing.noise_low:.2f} to {timing.noise_high:.2f}, {timing.void} blocks void"
         )
+        # A machine that could not have seen a difference says nothing of the submission.
+        noisy = timing.answer is Answer.UNRESOLVED and timing.noise_high / timing.noise_low > NOISY
         return verdict(
-            GradeVerdict.FAILED,
-            [Reason(code="not_faster", detail=detail)],
+            GradeVerdict.INFRA if noisy else GradeVerdict.FAILED,
+            [Reason(code="noisy" if noisy else "not_faster", detail=detail)],
             f2p=f2p,
             p2p=p2p,
             tests=tests,
             speedup=timing,
-            speedup_reason="measured",
+            speedup_reason="noisy" if noisy else "measured",
             notes=notes,
         )
     return verdict(

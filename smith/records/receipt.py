@@ -73,6 +73,15 @@ class Arm(Record):
     seconds: float
 
 
+class Answer(StrEnum):
+    """What a measurement of speed came to."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNRESOLVED = "not resolvable here"
+
+
 class TimedCase(Record):
     """Speed-up of one workload case: ratio of baseline to reference time, with a bootstrap interval of 95 %."""
 
@@ -80,6 +89,10 @@ class TimedCase(Record):
     ratio: float
     low: float
     high: float
+    baseline_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    """Median nanoseconds a call of each leg of the baseline: two a block, in the order of the blocks."""
+    candidate_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    """Of the candidate: one a block."""
 
 
 class Timing(Record):
@@ -88,10 +101,14 @@ class Timing(Record):
     method: str
     device: str
     rounds: int
-    """Interleaved pairs of fresh processes."""
+    """Interleaved blocks of fresh processes."""
+    void: int = Field(default=0, exclude_if=lambda blocks: not blocks)
+    """Blocks that were left out, since something else disturbed them."""
+    answer: Answer | None = Field(default=None, exclude_if=lambda answer: answer is None)
+    """What the blocks say; None in receipts that were written before this was asked."""
     noise_low: float
     noise_high: float
-    """95 % interval of baseline against itself."""
+    """95 % interval of the baseline against itself."""
     cases: tuple[TimedCase, ...]
     geomean: float
     low: float

@@ -13,7 +13,7 @@ from smith.grade.launched import is_asked, own_launches
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench
 from smith.records.candidate import Kind
-from smith.records.receipt import ReasonCode, Verdict
+from smith.records.receipt import Answer, ReasonCode, Verdict
 from smith.records.results import Outcome, TestResult
 from smith.records.task import Variant
 from smith.validate.findings import Findings
@@ -153,10 +153,9 @@ class Judge:
             return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, str(error))
         found.timing = timing
         figures = f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}"
-        if timing.low <= max(1.0, timing.noise_high):
-            if timing.noise_high > 1.25:
-                return found.end(
-                    Verdict.UNRESOLVABLE, ReasonCode.NOISY, f"{figures}; noise up to {timing.noise_high:.2f}"
-                )
-            return found.end(Verdict.INVALID, ReasonCode.NO_SPEEDUP, figures)
+        if timing.answer is Answer.UNRESOLVED:
+            detail = f"{figures}; noise {timing.noise_low:.2f} to {timing.noise_high:.2f}, {timing.void} blocks void"
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NOISY, detail)
+        if timing.answer is not Answer.FASTER:
+            return found.end(Verdict.INVALID, ReasonCode.NO_SPEEDUP, f"{timing.answer}: {figures}")
         return found.end(Verdict.VALID)
