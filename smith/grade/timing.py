@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,9 @@ from smith.grade.quiet import alone
 from smith.grade.trial import Bench, Trial, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.stage import Stage
-from smith.records.receipt import TimedCase, Timing
+from smith.records.receipt import Timing
 from smith.sandbox.base import Limits
-from smith.score.intervals import geometric_mean, median_ratio
+from smith.score.speedups import summarise
 
 ROUNDS = 7
 CASE_S = 0.15
@@ -90,9 +88,8 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
     for figures in (*baselines, *candidates):
         if figures.keys() != baselines[0].keys():
             raise CannotTime("the cases differ from round to round", candidate=figures in candidates)
-    speed = {c: [b[c] / s[c] for b, s in zip(baselines, candidates, strict=True)] for c in baselines[0]}
-    noise = {c: [b[c] / n[c] for b, n in itertools.pairwise(baselines)] for c in baselines[0]}
-    return _summary(speed, noise, bench.device)
+    before, after = ({c: [one[c] for one in side] for c in baselines[0]} for side in (baselines, candidates))
+    return summarise(before, after, method=METHOD, device=bench.device)
 
 
 def compare(base: dict[str, dict[str, Any]], candidate: dict[str, dict[str, Any]]) -> None:
@@ -109,32 +106,6 @@ def compare(base: dict[str, dict[str, Any]], candidate: dict[str, dict[str, Any]
             near = abs(want - have) <= RELATIVE * (abs(want) + scale) if math.isfinite(want) else str(want) == str(have)
             if not near or len(found) != len(right):
                 raise CannotTime(f"{case}: a wrong result at the timed size ({have!r} for {want!r})", candidate=True)
-
-
-def _summary(speed: dict[str, list[float]], noise: dict[str, list[float]], device: str) -> Timing:
-    cases = []
-    for name, ratios in speed.items():
-        ratio, low, high = median_ratio(ratios)
-        cases.append(TimedCase(case=name, ratio=_r(ratio), low=_r(low), high=_r(high)))
-    _, low, high = median_ratio(_by_round(speed))
-    _, noise_low, noise_high = median_ratio(_by_round(noise))
-    return Timing(
-        method=METHOD,
-        device=device,
-        rounds=ROUNDS,
-        noise_low=_r(noise_low),
-        noise_high=_r(noise_high),
-        cases=tuple(cases),
-        geomean=_r(geometric_mean([c.ratio for c in cases])),
-        low=_r(low),
-        high=_r(high),
-        worst=min(c.ratio for c in cases),
-    )
-
-
-def _by_round(ratios: dict[str, list[float]]) -> Sequence[float]:
-    """The geometric mean over cases of each round."""
-    return [geometric_mean(values) for values in zip(*ratios.values(), strict=True)]
 
 
 def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> dict[str, dict[str, Any]]:
@@ -171,7 +142,3 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
     return dict(cases)
-
-
-def _r(value: float) -> float:
-    return round(value, 4)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smith.inside.outcomes import failure_of, not_interpretable, relative, size_of, text_of
+from smith.inside.failures import failure_of
+from smith.inside.outcomes import not_interpretable, relative, size_of, text_of
 
 
 class InterpreterError(Exception):
