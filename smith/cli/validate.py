@@ -61,8 +61,8 @@ def command(
 ) -> None:
     """Run baseline and reference of TASKs in fresh places and write a receipt for each.
 
-    A receipt that found the same before stays as it is, so that panels go on pinning it; only one of an earlier version,
-    which holds too few facts to be checked again, is replaced. Exit status 1 where a task is not valid.
+    A receipt that found the same before stays as it is, so that panels go on pinning it; only one that holds too few
+    facts to be checked again (made by an earlier version) is replaced. Exit status 1 where a task is not valid.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too

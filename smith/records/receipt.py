@@ -159,6 +159,8 @@ class Receipt(Document):
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
+    toolchain: dict[str, str] = Field(default={}, exclude_if=lambda compilers: not compilers)
+    """Compilers that the recipe's build could find, by name, with their own word on their version."""
     tried: tuple[str, ...] = ()
     """Environments that were tried before this one, and why they were left."""
     sandbox: str = ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from smith import __version__
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import Facts
-from smith.records.receipt import Arm, ProbeResult, ReasonCode, Timing, Verdict
+from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
 from smith.verdict.decide import Decision, decide
 
@@ -17,6 +19,16 @@ OF_VERSIONS = frozenset(
     {ReasonCode.NO_FAIL_TO_PASS, ReasonCode.INVERTED, ReasonCode.NOT_INTERPRETABLE, ReasonCode.HOST_CODE_ONLY}
 )
 """Reasons that other versions of libraries can bring about: a task is refused for one only when all were tried."""
+
+
+class Identity(Protocol):
+    """What a receipt is about."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def tree(self) -> str: ...
 
 
 @dataclass
@@ -51,6 +63,46 @@ class Findings:
         self.nothing_fails, self.launches = decision.nothing_fails, decision.launches
         return decision
 
+    def receipt(
+        self,
+        bundle: Identity,
+        device: str,
+        *,
+        repeats: int,
+        sandbox: str,
+        toolchain: dict[str, str],
+        not_proved: tuple[str, ...],
+        seconds: float,
+    ) -> Receipt:
+        """The receipt for a bundle of this id and tree on ``device``."""
+        return Receipt(
+            task=bundle.id,
+            tree=bundle.tree,
+            device=device,
+            verdict=self.verdict,
+            reasons=tuple(self.reasons),
+            fail_to_pass=tuple(self.fail_to_pass),
+            pass_to_pass=tuple(self.pass_to_pass),
+            flaky=tuple(sorted(self.flaky)),
+            flaky_rates=self.flaky_rates,
+            base_failures=self.base_failures,
+            base_fails=self.base_fails,
+            nothing_fails=self.nothing_fails,
+            launches=self.launches,
+            timing=self.timing,
+            probes=tuple(self.probes),
+            arms=tuple(self.arms),
+            repeats=repeats,
+            environment=self.environment.describe() if self.environment else None,
+            toolchain=toolchain,
+            tried=tuple(self.tried),
+            sandbox=sandbox,
+            not_proved=not_proved,
+            smith=__version__,
+            seconds=seconds,
+            facts=self.facts,
+        )
+
     def end(self, verdict: Verdict, code: ReasonCode | None = None, detail: str = "") -> Findings:
         """Set the verdict by a gate on top of the facts, with its reason where it is not ``valid``."""
         self.verdict = verdict
@@ -71,8 +123,3 @@ def cut_off(ids: Sequence[str], results: Mapping[str, TestResult]) -> list[str]:
     crashed = {i.split("::", 1)[0] for i, result in results.items() if result.outcome is Outcome.CRASHED}
     missing = (i for i in ids if i not in results or results[i].outcome is Outcome.MISSING)
     return [i for i in missing if i.split("::", 1)[0] in crashed]
-
-
-def ran(result: TestResult) -> bool:
-    """Whether a process came to the test at all."""
-    return result.outcome is not Outcome.MISSING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from smith.freeze.bundle import Bundle
@@ -33,14 +33,21 @@ class _Test:
 class Recorder:
     """Takes in the runs of one bundle on one device, and gives the facts so far."""
 
-    def __init__(self, bundle: Bundle, device: str, solved_files: Collection[str]) -> None:
-        """``solved_files`` are those that the reference touches."""
-        spec, selection = bundle.spec, bundle.selection
-        self._bundle, self._solved_files = bundle, solved_files
-        self._added = Addition(added_lines(bundle.reference), {})
+    def __init__(
+        self, asked: Asked, launches: Callable[[TestResult], dict[str, int]], needs: Callable[[TestResult], str | None]
+    ) -> None:
+        """``launches`` picks those that count out of a result; ``needs`` the name for want of which it failed."""
+        self.asked = asked
+        self._launches, self._needs = launches, needs
         self._tests: dict[str, _Test] = {}
         self._said: set[tuple[str, str]] = set()
-        self.asked = Asked(
+
+    @classmethod
+    def of(cls, bundle: Bundle, device: str, solved_files: Collection[str]) -> Recorder:
+        """For a bundle; ``solved_files`` are those that the reference touches."""
+        spec, selection = bundle.spec, bundle.selection
+        added = Addition(added_lines(bundle.reference), {})
+        asked = Asked(
             kind=spec.kind,
             variant=spec.variant,
             guards=selection.guards,
@@ -49,6 +56,11 @@ class Recorder:
             unsolved=spec.port is not None and not spec.port.solved,
             own_kernels=is_asked(bundle, device),
             workloads=bool(selection.workloads),
+        )
+        return cls(
+            asked,
+            lambda result: _counting(bundle, result, solved_files),
+            lambda result: unnamed(result, bundle.instruction, added),
         )
 
     def runs(self, test_id: str) -> tuple[int, int]:
@@ -71,7 +83,7 @@ class Recorder:
         for test_id, result in results.items():
             test = self._tests[test_id]
             if not test.nop:
-                test.needs = unnamed(result, self._bundle.instruction, self._added) or ""
+                test.needs = self._needs(result) or ""
             test.nop.append(Seen.of(result))
 
     def facts(self, *, stopped: Reason | None = None, cannot_time: str = "") -> Facts:
@@ -96,19 +108,6 @@ class Recorder:
             tests[i] = t.model_copy(update=kept)
         return Facts(asked=self.asked, stopped=stopped, cannot_time=cannot_time, tests=tests)
 
-    def _launches(self, result: TestResult) -> dict[str, int]:
-        """Launches and nested calls of kernels in changed files, or for a variant of the task's own kernels."""
-        spec = self._bundle.spec
-        if spec.variant.has_own_start:
-            return dict(sorted(own_launches(self._bundle, result, self._solved_files).items()))
-        files = {k.path for k in spec.kernels}
-        symbols = {f"{k.path}::{s}" for k in spec.kernels for s in k.code}
-        counts: Counter[str] = Counter()
-        for kernel, count in result.launches.items():
-            if kernel in symbols or (kernel.split("::", 1)[0] in files and not symbols):
-                counts[kernel] += count
-        return dict(sorted(counts.items()))
-
     def _message(self, result: TestResult) -> str:
         """The first line of a message, once for each that is said."""
         line = result.message.strip().partition("\n")[0][:LINE]
@@ -117,3 +116,17 @@ class Recorder:
             return ""
         self._said.add(said)
         return line
+
+
+def _counting(bundle: Bundle, result: TestResult, solved_files: Collection[str]) -> dict[str, int]:
+    """Launches and nested calls of kernels in changed files, or for a variant of the task's own kernels."""
+    spec = bundle.spec
+    if spec.variant.has_own_start:
+        return dict(sorted(own_launches(bundle, result, solved_files).items()))
+    files = {k.path for k in spec.kernels}
+    symbols = {f"{k.path}::{s}" for k in spec.kernels for s in k.code}
+    counts: Counter[str] = Counter()
+    for kernel, count in result.launches.items():
+        if kernel in symbols or (kernel.split("::", 1)[0] in files and not symbols):
+            counts[kernel] += count
+    return dict(sorted(counts.items()))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import date
-from typing import Literal
 
 from smith import __version__
 from smith.environment.installer import EnvironmentFailed
@@ -19,25 +16,17 @@ from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
-from smith.records.receipt import Arm, ReasonCode, Receipt, Verdict
+from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
-from smith.records.results import Failure, Outcome, TestResult
-from smith.validate.findings import OF_VERSIONS, Findings, cut_off, ran
+from smith.records.results import Outcome, TestResult
+from smith.validate.arms import Arms, Leg, Ran
+from smith.validate.findings import OF_VERSIONS, Findings, cut_off
 from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
 from smith.validate.recorder import Recorder
 from smith.validate.select import CollectedId, choose
+from smith.validate.toolchain import toolchain
 from smith.verdict import authored
-from smith.verdict.sorting import Sorted, by_speed, settled, sort
-
-ALONE_LIMIT = 3
-"""How many fail-to-pass ids are also run alone: each pays for importing the repository once more."""
-
-UNCOLLECTED_LIMIT = 24
-"""How many ids whose file the base cannot collect are run alone on it: that takes the time of an import each."""
-
-UNSTABLE_LIMIT = 8
-"""How many ids that have changed their mind are run on, so that their rate is known."""
 
 Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
@@ -68,31 +57,14 @@ class Validation:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
-        return Receipt(
-            task=self.bundle.id,
-            tree=self.bundle.tree,
-            device=self.bench.device,
-            verdict=found.verdict,
-            reasons=tuple(found.reasons),
-            fail_to_pass=tuple(found.fail_to_pass),
-            pass_to_pass=tuple(found.pass_to_pass),
-            flaky=tuple(sorted(found.flaky)),
-            flaky_rates=found.flaky_rates,
-            base_failures=found.base_failures,
-            base_fails=found.base_fails,
-            nothing_fails=found.nothing_fails,
-            launches=found.launches,
-            timing=found.timing,
-            probes=tuple(found.probes),
-            arms=tuple(found.arms),
+        return found.receipt(
+            self.bundle,
+            self.bench.device,
             repeats=self.repeats,
-            environment=found.environment.describe() if found.environment else None,
-            tried=tuple(found.tried),
+            toolchain=toolchain(self.bundle.recipe),
             sandbox=self.bench.sandbox.name,
             not_proved=tuple(not_proved(found, self.bundle.spec, self.bench.device)),
-            smith=__version__,
             seconds=round(time.monotonic() - began, 2),
-            facts=found.facts,
         )
 
     def _findings(self) -> Findings:
@@ -137,7 +109,7 @@ class Validation:
         return last
 
     def _recorder(self) -> Recorder:
-        return Recorder(self.bundle, self.bench.device, self.solved_files)
+        return Recorder.of(self.bundle, self.bench.device, self.solved_files)
 
     def _stopped(self, found: Findings, code: ReasonCode, detail: str) -> Findings:
         """Nothing could be run, for this reason."""
@@ -151,7 +123,8 @@ class Validation:
         if not chosen:
             return self._stopped(found, *fault)
         record = self._recorder()
-        self._run_all(environment, found, record, chosen)
+        arms = Arms(lambda leg: self._arm(environment, leg), record, repeats=self.repeats)
+        found.arms = arms.run(chosen)
         decision = found.decide(record.facts(), self.bench.device)
         if decision.wants_timing:
             self._time(environment, found, record)
@@ -228,98 +201,20 @@ class Validation:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def _arm(
-        self,
-        arm: Literal["reference", "nop"],
-        repeat: int,
-        environment: TestEnvironment,
-        ids: Sequence[str],
-        found: Findings,
-        record: Recorder,
-        *,
-        stop_after_s: float | None = None,
-        alone: Collection[str] = (),
-    ) -> dict[str, TestResult]:
-        """One run of one arm in a fresh place; every id of ``ids`` has a result. Both arms of a repeat share a seed."""
-        self.step(f"{arm} {repeat}")
-        tree = self.nop_tree if arm == "nop" else self.reference_tree
-        seed = repeat - 1
+    def _arm(self, environment: TestEnvironment, leg: Leg) -> Ran:
+        """One run of one arm in a fresh place. Both arms of a repeat share a seed."""
+        self.step(f"{leg.arm} {leg.repeat}")
+        tree = self.nop_tree if leg.arm == "nop" else self.reference_tree
         began = time.monotonic()
         with trial(self.bench, self.bundle, environment, tree) as place:
             if place.build_error:
-                raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
-            results = place.run(ids, stop_after_s=stop_after_s, alone=alone, seed=seed).by_id()
-            if lost := cut_off(ids, results):
-                results |= place.run(lost, alone=lost, seed=seed).by_id()
-        complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
-        seen = Counter(Arm.column(r.outcome) for r in complete.values())
-        found.arms.append(
-            Arm(
-                arm=arm,
-                repeat=repeat,
-                passed=seen["passed"],
-                failed=seen["failed"],
-                other=seen["other"],
-                seconds=round(time.monotonic() - began, 2),
-                seed=seed,
-                order=_order_of(repeat),
-                alone=len({*alone, *lost} & {*ids}),
-            )
-        )
-        (record.nop if arm == "nop" else record.reference)(complete)
-        return complete
-
-    def _run_all(self, environment: TestEnvironment, found: Findings, record: Recorder, chosen: Sequence[str]) -> None:
-        """Run both arms as often as it takes.
-
-        First both once in the order of selection; then again in fresh places, with other seeds and in another order, so
-        that a test which leans on luck or on another test changes its mind: the second time in reverse, from the third
-        time on shuffled. Whether a test passes without those beside it is tried too: the second time on the base for
-        ids whose file it cannot collect, the third time on both sides for the first few fail-to-pass ids.
-        """
-        budget = self.bundle.selection.budget_s
-        first = self._arm("reference", 1, environment, chosen, found, record, stop_after_s=budget)
-        if not any(r.outcome is Outcome.PASSED for r in first.values()):
-            return
-        if authored.faulty(self.bundle.selection.authored, record.facts().tests, ()):
-            return
-        # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
-        base = self._arm("nop", 1, environment, [i for i in chosen if ran(first[i])], found, record)
-        for repeat in range(2, self.repeats + 1):
-            facts = record.facts()
-            now = sort(facts)
-            if settled(facts, now):
-                return
-            ids = self._wanted(record, now, repeat)
-            alone: Sequence[str] = now.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
-            suspects = [i for i in now.suspects if i not in ids]
-            self._arm("reference", repeat, environment, _ordered([*ids, *suspects], repeat), found, record, alone=alone)
-            if repeat == 2:
-                uncollected = (i for i in now.fail_to_pass if base[i].failure is Failure.COLLECTION)
-                alone = list(uncollected)[:UNCOLLECTED_LIMIT]
-            if ids:
-                self._arm("nop", repeat, environment, _ordered(ids, repeat), found, record, alone=alone)
-
-    def _wanted(self, record: Recorder, now: Sorted, repeat: int) -> list[str]:
-        """The ids of one more repeat: those that still count, and some that have changed their mind, for their rate."""
-        counting = bool(now.fail_to_pass) or by_speed(record.asked)
-        kept = now.kept if counting else []
-        unstable = [i for i in now.flaky if record.runs(i) == (repeat - 1, repeat - 1)]
-        return [*kept, *unstable[:UNSTABLE_LIMIT]]
-
-
-def _order_of(repeat: int) -> Literal["selected", "reversed", "shuffled"]:
-    return "selected" if repeat == 1 else "reversed" if repeat == 2 else "shuffled"
-
-
-def _ordered(ids: Sequence[str], repeat: int) -> list[str]:
-    """``ids`` in the order of a repeat."""
-    ordered = list(ids)
-    if _order_of(repeat) == "reversed":
-        ordered.reverse()
-    elif _order_of(repeat) == "shuffled":
-        random.Random(repeat).shuffle(ordered)
-    return ordered
+                side = "base" if leg.arm == "nop" else "reference"
+                raise _BuildFailed(f"the {side} does not build: {place.build_error}")
+            results = place.run(leg.ids, stop_after_s=leg.stop_after_s, alone=leg.alone, seed=leg.seed).by_id()
+            if lost := cut_off(leg.ids, results):
+                results |= place.run(lost, alone=lost, seed=leg.seed).by_id()
+        complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in leg.ids}
+        return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
 
 
 def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
@@ -334,5 +229,5 @@ def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
         not_proved=("anything: nothing was run",),
         sandbox=sandbox,
         smith=__version__,
-        facts=Recorder(bundle, device, ()).facts(stopped=reason),
+        facts=Recorder.of(bundle, device, ()).facts(stopped=reason),
     )
