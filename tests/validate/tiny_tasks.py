@@ -44,6 +44,7 @@ def write_task(
     base: Mapping[str, str] = BASE,
     fixed: Mapping[str, str] = FIXED,
     environments: Sequence[str] = ("default",),
+    budget_s: float = 30.0,
 ) -> Bundle:
     """Write the task whose fix turns ``base`` into ``fixed``, with hidden ``tests`` (path to text)."""
     before = tree_of(store, base)
@@ -78,7 +79,7 @@ def write_task(
         "environment/recipe.toml": recipe.dumps_toml(),
         "solution/reference.patch": diff(store.scratch, before, after),
         "solution/solve.sh": b"#!/bin/sh\n",
-        "tests/selection.json": Selection(tree=hidden, roots=("tests",), files=files).dumps(),
+        "tests/selection.json": Selection(tree=hidden, roots=("tests",), files=files, budget_s=budget_s).dumps(),
         "tests/test.sh": b"#!/bin/sh\n",
     }
     for name, data in placed.items():
