@@ -114,10 +114,8 @@ def _validate(found: Store, frozen: Sequence[Frozen], jobs: int, sandbox: str) -
     )
     screen.print(validate_command.table(receipts))
     for receipt in receipts:
-        for reason in receipt.reasons:
-            screen.print(Text(f"{receipt.task}: {reason}"), soft_wrap=True)
-        for test in receipt.flaky:
-            screen.print(Text(f"{receipt.task}: unstable, quarantined: {test}"), soft_wrap=True)
+        for line in validate_command.remarks(receipt):
+            screen.print(Text(f"{receipt.task}: {line}"), soft_wrap=True)
     return receipts
 
 

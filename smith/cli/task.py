@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from smith.cli.common import json_option, print_json, screen, store
-from smith.cli.validate import document
+from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
@@ -61,7 +61,8 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
     for r in receipts:
         lines.append(
             f"  {r.device}: {r.verdict.value}, {len(r.fail_to_pass)} fail-to-pass, {len(r.pass_to_pass)} pass-to-pass"
-            + "".join(f"; {reason}" for reason in r.reasons)
+            + (f", on the base {r.base_fails.failure.value}" if r.base_fails else "")
+            + "".join(f"; {line}" for line in remarks(r))
         )
     if not receipts:
         lines.append("  no receipt for this tree: validate it")

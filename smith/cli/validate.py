@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,7 +22,8 @@ from smith.cli.common import (
     screen,
     store,
 )
-from smith.errors import EXIT_NO
+from smith.cli.recheck import all_receipts, recheck_files
+from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
@@ -33,13 +35,16 @@ from smith.validate.validate import Step, Validation, refused
 
 
 @click.command("validate")
-@click.argument("tasks", nargs=-1)
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
 @click.option("--panel", help="All tasks of this panel.")
 @click.option("--all", "everything", is_flag=True, help="All tasks of the data repository.")
 @device_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
 @sandbox_option
+@click.option(
+    "--recheck", is_flag=True, help="Run nothing: TASKs are receipt files; repeat the decision of each from its facts."
+)
 @json_option
 @click.pass_context
 def command(
@@ -51,13 +56,23 @@ def command(
     repeats: int,
     jobs: int,
     sandbox: str,
+    recheck: bool,
     as_json: bool,
 ) -> None:
-    """Run baseline and reference of TASKS in fresh places and write a receipt for each.
+    """Run baseline and reference of TASKs in fresh places and write a receipt for each.
 
-    A receipt that found the same before stays as it is, so that panels go on pinning it. Exit status 1 where a task is
-    not valid.
+    A receipt that found the same before stays as it is, so that panels go on pinning it; only one that holds too few
+    facts to be checked again (made by an earlier version) is replaced. Exit status 1 where a task is not valid.
+
+    With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
+    where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too
+    few facts, 2 where one cannot be read.
     """
+    if recheck:
+        if panel is not None or bool(tasks) == everything:
+            raise BadInput("--recheck needs receipt files, or --all", hint="smith panel check also checks them")
+        paths = all_receipts(store(ctx)) if everything else [Path(name) for name in tasks]
+        ctx.exit(recheck_files(paths, as_json))
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
     receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
@@ -66,8 +81,8 @@ def command(
     else:
         screen.print(table(receipts))
         for r in receipts:
-            for reason in r.reasons:
-                screen.print(Text(f"{r.task}: {reason}"))
+            for line in remarks(r):
+                screen.print(Text(f"{r.task}: {line}"), soft_wrap=True)
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
@@ -110,6 +125,9 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "fail_to_pass": whole["fail_to_pass"],
         "pass_to_pass": whole["pass_to_pass"],
         "flaky": whole["flaky"],
+        "flaky_rates": whole.get("flaky_rates", {}),
+        "base_fails": whole.get("base_fails"),
+        "nothing_fails": whole.get("nothing_fails"),
         "sensitivity": receipt.sensitivity,
         "seconds": receipt.seconds,
         "launches": whole["launches"],
@@ -122,11 +140,25 @@ def document(receipt: Receipt) -> dict[str, Any]:
 _STYLES = {Verdict.VALID: "green", Verdict.INVALID: "red", Verdict.UNRESOLVABLE: "yellow"}
 
 
+def remarks(receipt: Receipt) -> list[str]:
+    """What is to be said of a receipt besides its row in the table: reasons, unstable tests, weak evidence."""
+    lines = [str(reason) for reason in receipt.reasons]
+    for test in receipt.flaky:
+        rate = receipt.flaky_rates.get(test)
+        told = f" (passes {rate.reference} on the reference, {rate.nop} on the base)" if rate else ""
+        lines.append(f"unstable, left out: {test}{told}")
+    if receipt.base_fails is not None and receipt.base_fails.weak:
+        how = receipt.base_fails.failure.value
+        lines.append(f"weak: on the base no fail-to-pass test gets as far as comparing a result (at best: {how})")
+    return lines
+
+
 def table(receipts: list[Receipt]) -> Table:
     """Receipts as a table for the terminal."""
     shown = Table(box=box.SIMPLE_HEAD)
     for name in ("task", "device", "verdict"):
         shown.add_column(name, no_wrap=True)
+    shown.add_column("base fails by", no_wrap=True)
     for name in ("fail to\npass", "pass to\npass", "flaky", "speed-up", "seconds"):
         shown.add_column(name, justify="right")
     for r in receipts:
@@ -134,6 +166,7 @@ def table(receipts: list[Receipt]) -> Table:
             Text(r.task),
             Text(r.device),
             Text(r.verdict.value, style=_STYLES[r.verdict]),
+            f"{r.base_fails.failure.value} ({r.base_fails.rank})" if r.base_fails else "-",
             str(len(r.fail_to_pass)),
             str(len(r.pass_to_pass)),
             str(len(r.flaky)),

@@ -15,6 +15,7 @@ from smith.paths import Layout
 from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
 from smith.records.receipt import Receipt, Verdict
+from smith.verdict.recheck import recheck
 
 
 def check_name(name: str) -> None:
@@ -142,11 +143,11 @@ def _receipt_faults(path: Path, task: PanelTask) -> list[str]:
         receipt = load_receipt(path, task.id, task.tree).receipt
     except RecordError as error:
         return [str(error)]
-    return (
-        []
-        if receipt.verdict is Verdict.VALID
-        else [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
-    )
+    if receipt.verdict is not Verdict.VALID:
+        return [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
+    if receipt.facts is None:
+        return []  # of an earlier version: nothing to hold it against
+    return [f"{task.id} on {receipt.device}: {difference}" for difference in recheck(receipt)]
 
 
 def pinned_receipt(store: Store, task: PanelTask, device: str) -> StoredReceipt:

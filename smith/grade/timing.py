@@ -25,10 +25,9 @@ from smith.grade.trial import Bench, Trial, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.stage import Stage
 from smith.records.config import Config
-from smith.records.receipt import TimedCase, Timing
+from smith.records.receipt import Timing
 from smith.sandbox.base import Limits
-from smith.score.intervals import geometric_mean
-from smith.score.speed import LEAST_BLOCKS, Block, speed_of
+from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
 CASE_S = 0.15
 """Seconds for which one case is sampled in one process."""
@@ -125,7 +124,8 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
             break
     if not blocks:
         raise CannotTime(f"nothing could be timed: {void[-1]}", candidate=False)
-    return _summary(device, blocks, void, WATCHED.format(watch.foreign) if watch.knows else UNWATCHED)
+    method = f"{METHOD}; {WATCHED.format(watch.foreign) if watch.knows else UNWATCHED}"
+    return summarise(blocks, method=method, device=device, void=len(void))
 
 
 def _block(legs: Sequence[tuple[bool, Sampled]]) -> Block:
@@ -171,35 +171,6 @@ def compare(base: Sampled, other: Sampled, *, candidate: bool = True) -> None:
                 )
 
 
-def _summary(device: str, blocks: Sequence[Block], void: Sequence[str], watched: str) -> Timing:
-    speed = speed_of(blocks)
-    cases = [
-        TimedCase(
-            case=name,
-            ratio=_r(one.ratio),
-            low=_r(one.low),
-            high=_r(one.high),
-            baseline_ns=tuple(round(leg[name], 1) for block in blocks for leg in block.baselines),
-            candidate_ns=tuple(round(block.candidate[name], 1) for block in blocks),
-        )
-        for name, one in speed.cases.items()
-    ]
-    return Timing(
-        method=f"{METHOD}; {watched}",
-        device=device,
-        rounds=len(blocks),
-        void=len(void),
-        answer=speed.answer,
-        noise_low=_r(speed.noise.low),
-        noise_high=_r(speed.noise.high),
-        cases=tuple(cases),
-        geomean=_r(geometric_mean([c.ratio for c in cases])),
-        low=_r(speed.whole.low),
-        high=_r(speed.whole.high),
-        worst=min(c.ratio for c in cases),
-    )
-
-
 def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> dict[str, dict[str, Any]]:
     """What one fresh process says of the cases of one workload file: times, or with no ``seconds`` results."""
     stage = Stage(
@@ -234,7 +205,3 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
     return dict(cases)
-
-
-def _r(value: float) -> float:
-    return round(value, 4)

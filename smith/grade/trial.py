@@ -59,7 +59,9 @@ class Trial:
             prelude=self.bundle.prelude,
         )
 
-    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = ()) -> TestRun:
+    def run(
+        self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = (), seed: int = 0
+    ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
         A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
@@ -86,6 +88,7 @@ class Trial:
                     self.bench.device,
                     groups,
                     prelude=self.bundle.prelude,
+                    seed=seed,
                 )
             )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from smith.harness.channel import Channel, ChildEnded, Collected, Uncollected
 from smith.harness.environment import TestEnvironment
-from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account
+from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account, death_of
 from smith.harness.place import Place
 from smith.harness.stage import Stage
 from smith.process import Completed, Output
@@ -129,12 +129,14 @@ def run_groups(
     prelude: Path | None = None,
     spill: Path | None = None,
     source_writable: bool = False,
+    seed: int = 0,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
-    No process of one group lives on into the next, but they share the scratch space.
+    No process of one group lives on into the next, but they share the scratch space. ``seed`` is that of every
+    generator that tests do not seed themselves.
     """
-    stage = Stage(sandbox, place, environment, recipe, device, prelude)
+    stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
     plans = []
     for group in groups:
         expected = list(dict.fromkeys(group.ids))
@@ -224,6 +226,7 @@ def _session(
             # What is loaded before the fork is paid for once; a single plan on the CPU may need none of it.
             "preload": [*PRELOAD, *(LAZY if len(plans) > 1 else ())] if stage.plugin or len(plans) > 1 else [],
             "device_plugin": stage.plugin,
+            "seed": stage.seed,
             "prelude": stage.prelude_inside,
             "alone": stage.sandbox.remaps,
             "key": control.key.hex(),
@@ -248,5 +251,7 @@ def _session(
         account = Account(expected)
         account.take(channel.records)
         account.fault = account.fault or channel.fault
-        sessions.append(_Session(account, whole, children[index] if index < len(children) else None))
+        child = children[index] if index < len(children) else None
+        account.death = death_of(child.status if child else whole.status, whole.breach)
+        sessions.append(_Session(account, whole, child))
     return sessions

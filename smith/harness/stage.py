@@ -31,6 +31,8 @@ class Stage:
     recipe: Recipe
     device: str
     prelude: Path | None = None
+    seed: int = 0
+    """Of Python's hashing, and of every generator that tests do not seed themselves."""
 
     @property
     def source(self) -> str:
@@ -68,7 +70,7 @@ class Stage:
         """The variables. The recipe's come last: whoever wrote it knows the upstream."""
         variables = {
             "PATH": f"{self.environment.python.parent}:{PATH}",
-            "PYTHONHASHSEED": "0",
+            "PYTHONHASHSEED": str(self.seed),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
             "OMP_NUM_THREADS": "1",

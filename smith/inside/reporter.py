@@ -12,7 +12,8 @@ from _pytest.reports import CollectReport
 
 from smith.inside.channel import Send
 from smith.inside.clock import Clock
-from smith.inside.outcomes import IdTimeout, Phases, failure_of, not_interpretable, relative, size_of, text_of
+from smith.inside.failures import failure_of
+from smith.inside.outcomes import IdTimeout, Phases, not_interpretable, relative, size_of, text_of
 
 # Known to plug-ins that are switched off here; a strict repository must still be able to name them.
 MARKERS = ("timeout", "flaky", "forked", "xdist_group", "repeat", "random_order")

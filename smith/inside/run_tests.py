@@ -1,7 +1,8 @@
 """Run pytest as plans from standard input say: ``python -m smith.inside.run_tests < plans``, one JSON document a line.
 
 The first line prepares the process: ``root``, ``python_path``, ``preload``, ``device_plugin``, ``prelude``,
-``pytest_args``, ``alone``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels`` (those of all plans).
+``pytest_args``, ``seed``, ``alone``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels`` (those of all
+plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
 ``id_timeout_s``, ``stop_after_s``, ``wall_s``, ``key`` and ``channel``. Libraries and device are loaded once, before
 the fork; no code of the repository runs in the process that reads the plans.
@@ -23,6 +24,7 @@ from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide, read_line, run_child
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Launches, Reporter, uncollected
+from smith.inside.seeds import seed_all
 
 # They rerun, reorder, distribute or time tests, which is the harness's business.
 UNWANTED = {
@@ -70,6 +72,7 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     """Run one plan, in a process that ends with it."""
     send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    seed_all(int(plan["seed"]))
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:

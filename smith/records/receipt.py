@@ -8,7 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
-from smith.records.results import Failure
+from smith.records.decision import BaseFails, NothingFails, PassRate
+from smith.records.facts import FAILING, Facts
+from smith.records.results import Failure, Outcome
 
 
 class Verdict(StrEnum):
@@ -71,6 +73,18 @@ class Arm(Record):
     failed: int
     other: int
     seconds: float
+    seed: int | None = Field(default=None, exclude_if=lambda seed: seed is None)
+    """Of Python's hashing, and of the generators of Python, numpy and torch where the tests do not seed them."""
+    order: Literal["", "selected", "reversed", "shuffled"] = Field(default="", exclude_if=lambda order: not order)
+    alone: int = Field(default=0, exclude_if=lambda alone: not alone)
+    """How many of the tests were run in a process of their own."""
+
+    @staticmethod
+    def column(outcome: Outcome) -> Literal["passed", "failed", "other"]:
+        """Which of the three counts an outcome is part of."""
+        if outcome is Outcome.PASSED:
+            return "passed"
+        return "failed" if outcome in FAILING else "other"
 
 
 class Answer(StrEnum):
@@ -89,9 +103,9 @@ class TimedCase(Record):
     ratio: float
     low: float
     high: float
-    baseline_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    baseline_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda times: not times)
     """Median nanoseconds a call of each leg of the baseline: two a block, in the order of the blocks."""
-    candidate_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda samples: not samples)
+    candidate_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda times: not times)
     """Of the candidate: one a block."""
 
 
@@ -141,8 +155,14 @@ class Receipt(Document):
     pass_to_pass: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     """Quarantined: outcomes differed between repeats."""
+    flaky_rates: dict[str, PassRate] = Field(default={}, exclude_if=lambda rates: not rates)
+    """How often each of them passed, of how many runs, on each side."""
     base_failures: dict[str, Failure] = {}
     """How each fail-to-pass id fails on the base."""
+    base_fails: BaseFails | None = Field(default=None, exclude_if=lambda how: how is None)
+    """The most telling of these."""
+    nothing_fails: NothingFails | None = Field(default=None, exclude_if=lambda why: why is None)
+    """Why none does, where that is the reason."""
     launches: dict[str, int] = {}
     """Launches and nested calls of changed kernels while the fail-to-pass ids pass; for the variant ``optimize``, which
     has none, while the pass-to-pass ids do."""
@@ -153,6 +173,8 @@ class Receipt(Document):
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
+    toolchain: dict[str, str] = Field(default={}, exclude_if=lambda compilers: not compilers)
+    """Compilers that the recipe's build could find, by name, with their own word on their version."""
     tried: tuple[str, ...] = ()
     """Environments that were tried before this one, and why they were left."""
     sandbox: str = ""
@@ -161,6 +183,8 @@ class Receipt(Document):
     smith: str = ""
     """Version of smith."""
     seconds: float = 0.0
+    facts: Facts | None = Field(default=None, exclude_if=lambda facts: facts is None)
+    """What all of this was decided from; receipts of earlier versions have none, and cannot be checked again."""
 
     def agrees_with(self, other: Receipt) -> bool:
         """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""

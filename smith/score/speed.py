@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from smith.records.receipt import Answer
+from smith.records.receipt import Answer, TimedCase, Timing
 from smith.score.intervals import geometric_mean, median_ratio
 
 LEAST_BLOCKS = 5
@@ -98,3 +98,68 @@ def _answer(blocks: int, whole: Interval, margin: float) -> Answer:
     if whole.reach <= NARROW and margin <= NARROW and abs(math.log(whole.ratio)) <= margin:
         return Answer.SAME
     return Answer.UNRESOLVED
+
+
+def summarise(blocks: Sequence[Block], *, method: str, device: str, void: int = 0) -> Timing:
+    """What a receipt keeps of ``blocks``: figures and raw samples. ``void`` blocks were left out."""
+    blocks = [_kept(block) for block in blocks]
+    speed = speed_of(blocks)
+    cases = [
+        TimedCase(
+            case=name,
+            ratio=_r(one.ratio),
+            low=_r(one.low),
+            high=_r(one.high),
+            baseline_ns=tuple(leg[name] for block in blocks for leg in block.baselines),
+            candidate_ns=tuple(block.candidate[name] for block in blocks),
+        )
+        for name, one in speed.cases.items()
+    ]
+    return Timing(
+        method=method,
+        device=device,
+        rounds=len(blocks),
+        void=void,
+        answer=speed.answer,
+        noise_low=_r(speed.noise.low),
+        noise_high=_r(speed.noise.high),
+        cases=tuple(cases),
+        geomean=_r(geometric_mean([c.ratio for c in cases])),
+        low=_r(speed.whole.low),
+        high=_r(speed.whole.high),
+        worst=min(c.ratio for c in cases),
+    )
+
+
+def again(timing: Timing) -> Timing | None:
+    """``timing`` worked out anew from its raw samples; None where it has none, or such as no measurement gives."""
+    names = [case.case for case in timing.cases]
+    count = len(timing.cases[0].candidate_ns) if names else 0
+    if not count or len(set(names)) != len(names):
+        return None
+    for case in timing.cases:
+        if len(case.candidate_ns) != count or len(case.baseline_ns) != 2 * count:
+            return None
+        if not all(0 < ns < math.inf for ns in (*case.baseline_ns, *case.candidate_ns)):
+            return None
+    blocks = [
+        Block(
+            (
+                {case.case: case.baseline_ns[2 * n] for case in timing.cases},
+                {case.case: case.baseline_ns[2 * n + 1] for case in timing.cases},
+            ),
+            {case.case: case.candidate_ns[n] for case in timing.cases},
+        )
+        for n in range(count)
+    ]
+    return summarise(blocks, method=timing.method, device=timing.device, void=timing.void)
+
+
+def _kept(block: Block) -> Block:
+    """As a receipt holds it: figures that were worked out from more could not be worked out again."""
+    one, other = ({case: round(ns, 1) for case, ns in leg.items()} for leg in block.baselines)
+    return Block((one, other), {case: round(ns, 1) for case, ns in block.candidate.items()})
+
+
+def _r(value: float) -> float:
+    return round(value, 4)

@@ -10,12 +10,12 @@ from smith.records.receipt import Receipt
 
 def keep(receipt: Receipt, path: Path) -> None:
     """Write a receipt, unless the one that is there found the same: panels pin receipts by their bytes, and a
-    confirmation must not make them stale."""
+    confirmation must not make them stale. One that cannot be checked again gives way to one that can."""
     if path.is_file():
         try:
             before = Receipt.load(path)
         except RecordError:
             before = None  # a broken one is replaced
-        if before is not None and receipt.agrees_with(before):
+        if before is not None and receipt.agrees_with(before) and (before.facts is not None or receipt.facts is None):
             return
     receipt.save(path)

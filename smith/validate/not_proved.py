@@ -1,0 +1,26 @@
+"""What a receipt does not say, in words."""
+
+from __future__ import annotations
+
+from smith.records.task import SmithMetadata
+from smith.validate.findings import Findings
+
+
+def not_proved(found: Findings, spec: SmithMetadata, device: str) -> list[str]:
+    """The list that every receipt carries: what a reader could take for proved and is not."""
+    words = []
+    interpreter = device.startswith("interpreter")
+    if interpreter:
+        words.append("speed: the interpreter says nothing about it")
+        words.append("that the kernels compile for a GPU, or are right on one")
+    if interpreter and spec.variant.has_own_start and found.fail_to_pass:
+        words.append("that the kernels which are launched do all of the work: launches are counted, not results")
+    if found.fail_to_pass and not interpreter:
+        words.append("that the fail-to-pass tests reach the changed code: calls are not counted on this device")
+    if found.base_fails is not None and found.base_fails.weak:
+        how = found.base_fails.failure.value
+        words.append(
+            f"that the tests tell a wrong result from a right one: on the base each fail-to-pass test fails before any "
+            f"result is compared (at best: {how})"
+        )
+    return words
