@@ -20,7 +20,7 @@ ORDER = [
     {"errors", "syntax"},
     {"process", "paths", "parallel", "temporary", "secret"},
     {"records", "database", "state", "score"},
-    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger"},
+    {"git", "sample", "environment", "sandbox", "device", "gpus", "inside", "ledger"},
     {"mine", "harness"},
     {"freeze"},
     {"grade"},

@@ -35,7 +35,23 @@ sandbox_option = click.option(
 def device_option(function: F) -> F:
     """``--device``, checked later against what smith knows."""
     return click.option(
-        "--device", default="auto", show_default=True, help="interpreter[:gfx942], cpu, rocm, cuda or auto."
+        "--device",
+        default="auto",
+        show_default=True,
+        help="interpreter[:gfx942], cpu, rocm[:gfx942], cuda[:sm_90], or auto: the first that the task and this "
+        "machine have.",
+    )(function)
+
+
+def device_wait_option(function: F) -> F:
+    """``--device-wait``: how long to wait for a GPU that is in use."""
+    return click.option(
+        "--device-wait",
+        type=click.FloatRange(min=0),
+        default=900.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for a GPU that others use.",
     )(function)
 
 

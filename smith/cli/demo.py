@@ -24,6 +24,8 @@ from smith.freeze.bundle import Store
 from smith.freeze.freeze import Frozen, freeze
 from smith.freeze.panels import make_panel
 from smith.git.mirrors import open_upstream
+from smith.gpus.machine import Machine
+from smith.grade.devices import Devices
 from smith.mine import mine
 from smith.paths import MARKER, Layout
 from smith.records.receipt import Receipt, Verdict
@@ -108,8 +110,9 @@ def _mine_and_freeze(found: Store) -> list[Frozen]:
 
 def _validate(found: Store, frozen: Sequence[Frozen], jobs: int, sandbox: str) -> list[Receipt]:
     _title("validate", "baseline and reference, three times each, every time in a fresh sandbox")
+    ids, devices = [f.id for f in frozen], Devices(Machine())
     receipts = validate_command.validate_all(
-        found, [f.id for f in frozen], device="auto", repeats=3, jobs=jobs, sandbox=sandbox
+        found, ids, device="auto", repeats=3, jobs=jobs, sandbox=sandbox, devices=devices
     )
     screen.print(validate_command.table(receipts))
     for receipt in receipts:

@@ -14,6 +14,8 @@ from smith.evaluate.agents import NAMES
 from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel
+from smith.gpus.machine import Machine
+from smith.grade.devices import Devices
 from smith.records.attempt import RunConfig
 from smith.report.run_report import RunReport, headline, make_report, table
 
@@ -73,7 +75,7 @@ def command(
 def work_on(found: Store, config: RunConfig) -> RunReport:
     """Do what is left of a run, with a progress bar, and report it."""
     with progress(f"{config.agent} on {config.panel}", len(config.tasks) * config.attempts) as step:
-        execute(found, config, sandboxes.make(config.sandbox), step)
+        execute(found, config, sandboxes.make(config.sandbox), step, Devices(Machine()))
     return make_report(found.layout, config)
 
 

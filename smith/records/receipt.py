@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.hardware import UsedHardware
 from smith.records.results import Failure
 
 
@@ -136,6 +137,8 @@ class Receipt(Document):
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
+    hardware: UsedHardware | None = Field(default=None, exclude_if=lambda hardware: hardware is None)
+    """The GPU that it was found on; other devices have none."""
     tried: tuple[str, ...] = ()
     """Environments that were tried before this one, and why they were left."""
     sandbox: str = ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
+from smith.records.hardware import UsedHardware
 from smith.records.receipt import Arm, ProbeResult, ReasonCode, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
 
@@ -36,6 +37,7 @@ class Findings:
     arms: list[Arm] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
+    hardware: UsedHardware | None = None
 
     def end(self, verdict: Verdict, code: ReasonCode | None = None, detail: str = "") -> Findings:
         """Set the verdict, with its reason where it is not ``valid``."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from smith.freeze.bundle import Bundle
 from smith.freeze.named import unnamed
 from smith.freeze.overlap import Addition, added_lines
-from smith.grade.launched import is_asked, own_launches
+from smith.gpus.base import is_gpu
+from smith.grade.launched import are_counted, is_asked, own_launches
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench
 from smith.records.candidate import Kind
@@ -114,8 +115,7 @@ class Judge:
         if self.unsolved:
             detail = "the tests tell, and no port is known that passes them: freeze it again with --solution"
             return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_SOLUTION, detail)
-        counted = self.bench.device.startswith("interpreter")
-        if counted and not found.launches:
+        if are_counted(self.bundle, self.bench.device) and not found.launches:
             return found.end(
                 Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, "no fail-to-pass test launches a changed kernel"
             )
@@ -134,12 +134,15 @@ class Judge:
         if self.variant is Variant.OPTIMIZE:
             if not found.pass_to_pass:
                 return found.end(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
-            if interpreter and not found.launches:
+            if are_counted(self.bundle, self.bench.device) and not found.launches:
                 detail = "no test that passes on base and reference launches a changed kernel"
                 return found.end(Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, detail)
             held = f"correctness held ({len(found.pass_to_pass)} tests pass on base and reference), and "
         if interpreter:
             detail = f"{held}the interpreter measures no speed"
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
+        if is_gpu(self.bench.device):
+            detail = f"{held}this version measures no speed on a GPU"
             return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.bundle.selection.workloads:
             detail = f"{held}the recipe names no workload to time"

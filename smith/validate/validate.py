@@ -11,9 +11,11 @@ from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
-from smith.grade.launched import touched
+from smith.grade.devices import hardware_of, held_until_now
+from smith.grade.launched import are_counted, touched
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
+from smith.harness.hardware import Unfit
 from smith.records.base import Reason
 from smith.records.receipt import Arm, ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
@@ -66,11 +68,12 @@ class Validation:
         if interpreter:
             not_proved.append("speed: the interpreter says nothing about it")
             not_proved.append("that the kernels compile for a GPU, or are right on one")
-        if interpreter and self.variant.has_own_start and found.fail_to_pass:
+        counted = are_counted(self.bundle, self.bench.device)
+        if counted and self.variant.has_own_start and found.fail_to_pass:
             not_proved.append(
                 "that the kernels which are launched do all of the work: launches are counted, not results"
             )
-        if found.fail_to_pass and not interpreter:
+        if found.fail_to_pass and not counted:
             not_proved.append(
                 "that the fail-to-pass tests reach the changed code: calls are not counted on this device"
             )
@@ -90,6 +93,7 @@ class Validation:
             arms=tuple(found.arms),
             repeats=self.repeats,
             environment=found.environment.describe() if found.environment else None,
+            hardware=held_until_now(self.bench, found.hardware) if found.hardware else None,
             tried=tuple(found.tried),
             sandbox=self.bench.sandbox.name,
             not_proved=tuple(not_proved),
@@ -140,6 +144,10 @@ class Validation:
 
     def _in_environment(self, environment: TestEnvironment) -> Findings:
         found = Findings(environment=environment)
+        stands_on = hardware_of(self.bench, self.bundle, environment)
+        if isinstance(stands_on, Unfit):
+            return found.end(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, stands_on.reason)
+        found.hardware = stands_on
         chosen, fault = self._choose(environment)
         if not chosen:
             code, detail = fault
