@@ -13,7 +13,7 @@ from smith.errors import BadInput
 from smith.evaluate.agents import NAMES
 from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
-from smith.freeze.panels import load_panel
+from smith.freeze.panels import load_panel, pinned_receipt
 from smith.gpus.machine import Machine
 from smith.grade.devices import Devices
 from smith.records.attempt import RunConfig
@@ -56,9 +56,13 @@ def command(
     if patches is not None and agent != "patch":
         raise BadInput(f"--patches is for the agent 'patch', not for {agent!r}")
     sandboxes.make(sandbox)  # what cannot work is said before anything is written
+    pinned = load_panel(found.layout, panel)
+    devices = Devices(Machine())
+    for name in sorted({pinned_receipt(found, task, device).receipt.device for task in pinned.tasks}):
+        devices.require(name)
     config = start_run(
         found,
-        load_panel(found.layout, panel),
+        pinned,
         agent=agent,
         options=options,
         attempts=attempts,

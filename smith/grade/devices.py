@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle, Store
-from smith.gpus.base import is_gpu
+from smith.gpus.base import Gpu, is_gpu
 from smith.gpus.lease import WAIT_S, Leases, own_folder
 from smith.gpus.machine import Machine
 from smith.gpus.pinned import PinnedSandbox
@@ -27,6 +29,10 @@ class Devices:
 
     machine: Machine
     wait_s: float = WAIT_S
+    folder: Callable[[], Path] = own_folder
+    """Where leases lie."""
+    _turns: dict[str, threading.Semaphore] = field(default_factory=dict, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @contextlib.contextmanager
     def bench(
@@ -45,12 +51,29 @@ class Devices:
         if not is_gpu(device):
             yield Bench(store, sandbox, device)
             return
-        found = self.machine.matching(device)
-        if not found.gpus:
-            raise Unavailable(f"{device}: {found.reason}", hint="smith doctor says what is here")
-        leases = Leases(own_folder(), self.machine.occupants)
-        with leases.hold(found.gpus, purpose=purpose or device, wait_s=self.wait_s, step=step) as lease:
+        gpus = self.require(device)
+        leases = Leases(self.folder(), self.machine.occupants)
+        with (
+            self._turn(gpus),
+            leases.hold(gpus, purpose=purpose or device, wait_s=self.wait_s, step=step) as lease,
+        ):
             yield Bench(store, PinnedSandbox(sandbox, lease, self.machine.root), lease.gpu.device)
+
+    def require(self, device: str) -> tuple[Gpu, ...]:
+        """The GPUs that ``device`` may be; none for a device that is no GPU. Raises :class:`Unavailable`."""
+        found = self.machine.matching(device) if is_gpu(device) else None
+        if found is not None and not found.gpus:
+            raise Unavailable(f"{device}: {found.reason}", hint="smith doctor says what is here")
+        return found.gpus if found is not None else ()
+
+    def _turn(self, gpus: Sequence[Gpu]) -> threading.Semaphore:
+        """Lets as many threads of this process on as there are cards; the others' time of waiting does not run.
+
+        Else the bound, which is for other people's work, would refuse tasks of one run because of each other.
+        """
+        cards = len({gpu.card for gpu in gpus})
+        with self._lock:
+            return self._turns.setdefault(gpus[0].device, threading.Semaphore(cards))
 
 
 def hardware_of(bench: Bench, bundle: Bundle, environment: TestEnvironment) -> UsedHardware | Unfit | None:

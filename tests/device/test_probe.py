@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from smith.device.probe import DeviceFact, probe
 from smith.gpus.base import Outcome
 from smith.gpus.machine import Machine
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "gpus"))
-from gpu_recordings import NVIDIA, ROCMINFO, amd_machine, machine, nvidia_machine
+from tests.gpus.gpu_recordings import NVIDIA, ROCMINFO, amd_machine, machine, nvidia_machine
 
 
 def facts(root: Path, programs: dict[str, str | Outcome] | None = None) -> dict[str, DeviceFact]:

@@ -163,8 +163,8 @@ def test_how_long_it_was_held_is_told_in_whole_milliseconds(tmp_path: Path) -> N
     assert (lease.held_ms, lease.waited_ms) == (2235, 0)
 
 
-def test_a_cleaned_folder_does_not_make_two_holders_of_one_file(tmp_path: Path) -> None:
-    """A cleaner removes the file while somebody waits: the waiter must not hold what nobody else can see."""
+def test_a_cleaned_folder_is_filled_again(tmp_path: Path) -> None:
+    """A cleaner of temporary files may remove a lease that nobody holds."""
     with leases(tmp_path).hold([gpu(A)], purpose="first"):
         (file,) = tmp_path.iterdir()
     file.unlink()

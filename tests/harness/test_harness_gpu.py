@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,7 @@ from smith.harness.hardware import Unfit, judge, look
 from smith.harness.stage import Stage
 from smith.records.recipe import Recipe
 from smith.records.results import Outcome, TestResult
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "gpus"))
-from gpu_recordings import amd_machine, machine
+from tests.gpus.gpu_recordings import amd_machine, machine
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from smith.errors import BadInput
 from smith.records.task import SmithMetadata
 from smith.validate.devices import Choice, choose_device
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "gpus"))
-from gpu_recordings import NVIDIA, amd_machine, machine, nvidia_machine
+from tests.gpus.gpu_recordings import NVIDIA, amd_machine, machine, nvidia_machine
 
 TRITON, HIP = ("interpreter", "rocm", "cuda"), ("rocm",)
 
