@@ -26,13 +26,20 @@ from smith.author.judge import Judge, adopt
 from smith.author.keys import find_key
 from smith.author.roles import Roles
 from smith.cli.amounts import Dollars
-from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.cli.common import (
+    device_option,
+    json_option,
+    machine_devices,
+    print_json,
+    progress,
+    sandbox_option,
+    screen,
+    store,
+)
 from smith.cli.grade import expected_receipt
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.authored import NOTE, notes
 from smith.freeze.bundle import Bundle, Store
-from smith.gpus.machine import Machine
-from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.ledger import Ledger, Limits
 from smith.ledger.prices import Prices
@@ -174,7 +181,7 @@ class _Work:
 
     def __init__(self, found: Store, bundle: Bundle, how: Reach, answers: Path | None, device: str) -> None:
         self.found, self.bundle, self.how = found, bundle, how
-        self.devices = Devices(Machine())
+        self.devices = machine_devices()
         self.before = expected_receipt(found, bundle, device, self.devices.machine).receipt
         found.require_sources(bundle)
         self.documents = gather(found, bundle, self.before)

@@ -16,7 +16,7 @@ from rich.text import Text
 from smith import sample
 from smith.cli import init
 from smith.cli import validate as validate_command
-from smith.cli.common import progress, sandbox_option, screen
+from smith.cli.common import machine_devices, progress, sandbox_option, screen
 from smith.cli.evaluate import work_on
 from smith.errors import EXIT_NO, Defect
 from smith.evaluate.run import start_run
@@ -24,8 +24,6 @@ from smith.freeze.bundle import Store
 from smith.freeze.freeze import Frozen, freeze
 from smith.freeze.panels import make_panel
 from smith.git.mirrors import open_upstream
-from smith.gpus.machine import Machine
-from smith.grade.devices import Devices
 from smith.mine import mine
 from smith.paths import MARKER, Layout
 from smith.records.receipt import Receipt, Verdict
@@ -110,7 +108,7 @@ def _mine_and_freeze(found: Store) -> list[Frozen]:
 
 def _validate(found: Store, frozen: Sequence[Frozen], jobs: int, sandbox: str) -> list[Receipt]:
     _title("validate", "baseline and reference, three times each, every time in a fresh sandbox")
-    ids, devices = [f.id for f in frozen], Devices(Machine())
+    ids, devices = [f.id for f in frozen], machine_devices()
     receipts = validate_command.validate_all(
         found, ids, device="auto", repeats=3, jobs=jobs, sandbox=sandbox, devices=devices
     )

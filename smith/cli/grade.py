@@ -14,6 +14,7 @@ from smith.cli.common import (
     device_option,
     device_wait_option,
     json_option,
+    machine_devices,
     print_json,
     progress,
     sandbox_option,
@@ -24,7 +25,6 @@ from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt, receipts_of
 from smith.gpus.machine import Machine
-from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
 from smith.records.grade import Grade, GradeVerdict
@@ -58,7 +58,7 @@ def command(
         patch = patchfile.read_bytes()
     except OSError as error:
         raise BadInput(f"{patchfile}: {error.strerror}") from error
-    devices = Devices(Machine(), device_wait)
+    devices = machine_devices(device_wait)
     expected = expected_receipt(found, bundle, device, devices.machine)
     box, name = sandboxes.make(sandbox), expected.receipt.device
     environments = Environments(found.layout.environments, found.layout.logs)

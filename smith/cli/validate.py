@@ -16,6 +16,7 @@ from smith.cli.common import (
     device_option,
     device_wait_option,
     json_option,
+    machine_devices,
     print_json,
     progress,
     sandbox_option,
@@ -25,7 +26,6 @@ from smith.cli.common import (
 from smith.errors import EXIT_NO
 from smith.freeze.bundle import Store
 from smith.gpus.lease import DeviceBusy
-from smith.gpus.machine import Machine
 from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.parallel import each
@@ -65,7 +65,7 @@ def command(
     """
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
-    devices = Devices(Machine(), device_wait)
+    devices = machine_devices(device_wait)
     receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, devices=devices)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})

@@ -169,7 +169,7 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
             bench = Bench(store, sandbox, job.receipt.receipt.device)
             try:
                 # A GPU is held for the whole attempt: the agent may use what it is graded on.
-                with devices.bench(store, sandbox, bench.device, purpose=f"{config.run} {job.bundle.id}") as held:
+                with devices.bench(store, sandbox, bench.device, purpose=f"eval {job.bundle.id}") as held:
                     return run_attempt(config, job, agent, held, environments, spending, lambda text: None)
             except BudgetRefused as error:
                 refused.append(error)

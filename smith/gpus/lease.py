@@ -25,7 +25,7 @@ WAIT_S = 900.0
 FOLDER = "SMITH_LEASES"
 """Variable that names another folder, for users or containers that share a GPU; it must exist."""
 POLL_S = 0.25
-SAY_AGAIN_S = 10.0
+SAY_AGAIN_S = 15.0
 
 
 class DeviceBusy(Unavailable):

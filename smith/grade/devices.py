@@ -31,6 +31,8 @@ class Devices:
     wait_s: float = WAIT_S
     folder: Callable[[], Path] = own_folder
     """Where leases lie."""
+    say: Callable[[str], None] = lambda text: None
+    """Told what is waited for, in whole lines."""
     _turns: dict[str, threading.Semaphore] = field(default_factory=dict, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -53,9 +55,14 @@ class Devices:
             return
         gpus = self.require(device)
         leases = Leases(self.folder(), self.machine.occupants)
+
+        def told(words: str) -> None:
+            step(words)
+            self.say(f"{purpose or device}: {words}")
+
         with (
             self._turn(gpus),
-            leases.hold(gpus, purpose=purpose or device, wait_s=self.wait_s, step=step) as lease,
+            leases.hold(gpus, purpose=purpose or device, wait_s=self.wait_s, step=told) as lease,
         ):
             yield Bench(store, PinnedSandbox(sandbox, lease, self.machine.root), lease.gpu.device)
 
