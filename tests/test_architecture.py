@@ -20,7 +20,7 @@ ORDER = [
     {"errors", "syntax"},
     {"process", "paths", "parallel", "temporary", "secret"},
     {"records", "database", "state", "score"},
-    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger", "verdict"},
+    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger", "verdict", "gpus"},
     {"mine", "harness"},
     {"freeze"},
     {"grade"},

@@ -15,7 +15,9 @@ from smith import sandbox as sandboxes
 from smith.cli.common import (
     choose_tasks,
     device_option,
+    device_wait_option,
     json_option,
+    machine_devices,
     print_json,
     progress,
     sandbox_option,
@@ -25,8 +27,9 @@ from smith.cli.common import (
 from smith.cli.recheck import all_receipts, recheck_files
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Store
+from smith.gpus.lease import DeviceBusy
+from smith.grade.devices import Devices
 from smith.grade.environments import Environments
-from smith.grade.trial import Bench
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
@@ -39,6 +42,7 @@ from smith.validate.validate import Step, Validation, refused
 @click.option("--panel", help="All tasks of this panel.")
 @click.option("--all", "everything", is_flag=True, help="All tasks of the data repository.")
 @device_option
+@device_wait_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
 @sandbox_option
@@ -53,6 +57,7 @@ def command(
     panel: str | None,
     everything: bool,
     device: str,
+    device_wait: float,
     repeats: int,
     jobs: int,
     sandbox: str,
@@ -75,7 +80,8 @@ def command(
         ctx.exit(recheck_files(paths, as_json))
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
-    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
+    devices = machine_devices(device_wait)
+    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, devices=devices)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
@@ -86,26 +92,33 @@ def command(
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
-def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str) -> list[Receipt]:
+def validate_all(
+    found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str, devices: Devices
+) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
     environments = Environments(found.layout.environments, found.layout.logs)
     bundles = [found.load(task_id) for task_id in ids]
-    choices = [choose_device(device, bundle.spec) for bundle in bundles]
+    choices = [choose_device(device, bundle.spec, devices.machine) for bundle in bundles]
     lock = threading.Lock()
     with progress("validating", len(bundles)) as show:
 
         def one(index: int) -> Receipt:
             bundle, choice = bundles[index], choices[index]
-            if choice.refusal is not None:
-                receipt = refused(bundle, choice.name, choice.refusal, box_.name)
-            else:
+            refusal = choice.refusal
+            if refusal is None:
                 step: Step = lambda text: show(f"{bundle.id}: {text}", 0)  # noqa: E731
                 with lock:
                     found.require_sources(bundle)
-                bench = Bench(found, box_, choice.name)
-                receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
-            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                try:
+                    with devices.bench(found, box_, choice.name, purpose=f"validate {bundle.id}", step=step) as bench:
+                        validation = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step)
+                        receipt = validation.receipt()
+                except DeviceBusy as error:
+                    refusal = str(error)
+            if refusal is not None:
+                receipt = refused(bundle, choice.name, refusal, box_.name)
+            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name), ran=refusal is None)
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
 
@@ -133,6 +146,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "launches": whole["launches"],
         "timing": whole["timing"],
         "environment": receipt.environment.name if receipt.environment else None,
+        "hardware": whole.get("hardware"),
         "not_proved": whole["not_proved"],
     }
 

@@ -15,10 +15,12 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
+from smith.grade.devices import hardware_of
 from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
+from smith.harness.hardware import Unfit
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.receipt import Answer
@@ -96,6 +98,10 @@ def grade(
         detail = f"{error.path}: {error.message}" if error.path and error.path not in error.message else error.message
         return verdict(GradeVerdict.INVALID_PATCH, [Reason(code=error.rule, detail=detail)])
 
+    stands_on = hardware_of(bench, bundle, environment)
+    if isinstance(stands_on, Unfit):
+        # No test could pass: that is no fault of the submission.
+        return verdict(GradeVerdict.INFRA, [Reason(code="needs_device", detail=stands_on.reason)])
     tree = graded_tree(bench.store, bundle, submission)
     ids = [*receipt.fail_to_pass, *receipt.pass_to_pass]
     step("tests")

@@ -19,6 +19,7 @@ from typing import Any
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
+from smith.gpus.base import is_gpu
 from smith.grade.disturbance import Watch
 from smith.grade.quiet import alone
 from smith.grade.trial import Bench, Trial, trial
@@ -73,6 +74,9 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
     the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
     """
+    if is_gpu(bench.device):
+        # A clock of the host beside a GPU that works on its own would measure how fast launches are queued.
+        raise CannotTime(f"speed on {bench.device} cannot be measured by this version", candidate=False)
     files = [bundle.path / "tests" / "workloads" / name for name in bundle.selection.workloads]
     with (
         trial(bench, bundle, environment, base) as first,

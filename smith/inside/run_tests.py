@@ -139,7 +139,8 @@ def _prelude(path: str | None) -> BaseException | None:
 
 def _launches() -> Launches:
     """A function that gives the launches and nested calls by kernel since it was last called."""
-    module: Any = sys.modules.get("smith.device.interpreter.launches")
+    names = ("smith.device.interpreter.launches", "smith.device.native.launches")
+    module: Any = next((sys.modules[name] for name in names if name in sys.modules), None)
     if module is None:
         return lambda: {}
     snapshot, reset = module.snapshot, module.reset

@@ -105,6 +105,8 @@ class Asked(Record):
     """A port that nobody has a solution of."""
     own_kernels: bool = Field(default=False, exclude_if=lambda own: not own)
     """Only a test that launches the task's own kernels may be fail-to-pass."""
+    counted: bool = Field(default=False, exclude_if=lambda counted: not counted)
+    """Launches of the task's kernels are counted, though the device is not the interpreter, where they always are."""
     workloads: bool = Field(default=False, exclude_if=lambda workloads: not workloads)
     """There is something to time."""
 

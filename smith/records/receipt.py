@@ -10,6 +10,7 @@ from pydantic import Field
 from smith.records.base import Document, Oid, Reason, Record, TaskId
 from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import FAILING, Facts
+from smith.records.hardware import UsedHardware
 from smith.records.results import Failure, Outcome
 
 
@@ -175,6 +176,8 @@ class Receipt(Document):
     environment: UsedEnvironment | None = None
     toolchain: dict[str, str] = Field(default={}, exclude_if=lambda compilers: not compilers)
     """Compilers that the recipe's build could find, by name, with their own word on their version."""
+    hardware: UsedHardware | None = Field(default=None, exclude_if=lambda hardware: hardware is None)
+    """The GPU that it was found on; other devices have none."""
     tried: tuple[str, ...] = ()
     """Environments that were tried before this one, and why they were left."""
     sandbox: str = ""

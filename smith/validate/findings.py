@@ -11,6 +11,7 @@ from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
 from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import Facts
+from smith.records.hardware import UsedHardware
 from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
 from smith.verdict.decide import Decision, decide
@@ -50,6 +51,7 @@ class Findings:
     arms: list[Arm] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
+    hardware: UsedHardware | None = None
     facts: Facts | None = None
 
     def decide(self, facts: Facts, device: str) -> Decision:
@@ -95,6 +97,7 @@ class Findings:
             repeats=repeats,
             environment=self.environment.describe() if self.environment else None,
             toolchain=toolchain,
+            hardware=self.hardware,
             tried=tuple(self.tried),
             sandbox=sandbox,
             not_proved=not_proved,

@@ -13,9 +13,10 @@ def not_proved(found: Findings, spec: SmithMetadata, device: str) -> list[str]:
     if interpreter:
         words.append("speed: the interpreter says nothing about it")
         words.append("that the kernels compile for a GPU, or are right on one")
-    if interpreter and spec.variant.has_own_start and found.fail_to_pass:
+    counted = interpreter or (found.facts is not None and found.facts.asked.counted)
+    if counted and spec.variant.has_own_start and found.fail_to_pass:
         words.append("that the kernels which are launched do all of the work: launches are counted, not results")
-    if found.fail_to_pass and not interpreter:
+    if found.fail_to_pass and not counted:
         words.append("that the fail-to-pass tests reach the changed code: calls are not counted on this device")
     if found.base_fails is not None and found.base_fails.weak:
         how = found.base_fails.failure.value

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from smith.freeze.bundle import Bundle
 from smith.freeze.named import unnamed
 from smith.freeze.overlap import Addition, added_lines
-from smith.grade.launched import is_asked, own_launches
+from smith.grade.launched import are_counted, is_asked, own_launches
 from smith.records.base import Reason
 from smith.records.facts import Asked, Facts, Seen, TestFacts
 from smith.records.results import TestResult
@@ -55,6 +55,7 @@ class Recorder:
             budget_s=selection.budget_s,
             unsolved=spec.port is not None and not spec.port.solved,
             own_kernels=is_asked(bundle, device),
+            counted=are_counted(bundle, device) and not device.startswith("interpreter"),
             workloads=bool(selection.workloads),
         )
         return cls(

@@ -11,10 +11,12 @@ from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
+from smith.grade.devices import hardware_of, held_until_now
 from smith.grade.launched import touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
+from smith.harness.hardware import Unfit
 from smith.records.base import Reason
 from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
@@ -57,6 +59,8 @@ class Validation:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        if found.hardware:
+            found.hardware = held_until_now(self.bench, found.hardware)
         return found.receipt(
             self.bundle,
             self.bench.device,
@@ -119,6 +123,10 @@ class Validation:
 
     def _in_environment(self, environment: TestEnvironment) -> Findings:
         found = Findings(environment=environment)
+        stands_on = hardware_of(self.bench, self.bundle, environment)
+        if isinstance(stands_on, Unfit):
+            return self._stopped(found, ReasonCode.NEEDS_DEVICE, stands_on.reason)
+        found.hardware = stands_on
         chosen, fault = self._choose(environment)
         if not chosen:
             return self._stopped(found, *fault)

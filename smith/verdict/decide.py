@@ -16,6 +16,8 @@ from smith.records.task import Variant
 from smith.verdict import authored
 from smith.verdict.sorting import Sorted, by_speed, may_count, rates, sort
 
+GPUS = ("rocm", "cuda")
+"""Kinds of device on which nothing is timed yet."""
 _OF_BUNDLE = frozenset({ReasonCode.NO_TESTS.value, ReasonCode.EXTRA_TEST.value})
 """What stops a validation and is the bundle's fault; everything else that does is the machine's."""
 
@@ -125,7 +127,12 @@ class _Rules:
 
     @property
     def counted(self) -> bool:
-        """Whether launches are counted on this device."""
+        """Whether launches of the task's kernels are counted on this device."""
+        return self.facts.asked.counted or self.interpreter
+
+    @property
+    def interpreter(self) -> bool:
+        """Whether kernels are interpreted."""
         return self.device.startswith("interpreter")
 
     def judge(self, decision: Decision) -> Decision:
@@ -201,8 +208,9 @@ class _Rules:
                 detail = "no test that passes on base and reference launches a changed kernel"
                 return decision.because(Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, detail)
             held = f"correctness held ({guards} tests pass on base and reference), and "
-        if self.counted:
-            detail = f"{held}the interpreter measures no speed"
+        if self.interpreter or self.device.partition(":")[0] in GPUS:
+            what = "the interpreter" if self.interpreter else "this version"
+            detail = f"{held}{what} measures no speed{'' if self.interpreter else ' on a GPU'}"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.facts.asked.workloads:
             detail = f"{held}the recipe names no workload to time"
