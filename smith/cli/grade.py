@@ -26,11 +26,19 @@ from smith.validate.devices import choose_device
 @click.argument("patchfile", type=click.Path(path_type=Path, dir_okay=False))
 @device_option
 @click.option("--check", is_flag=True, help="Exit status 1 unless the verdict is solved.")
+@click.option("--sanitize", is_flag=True, help="What passes must be clean under the sanitizer too (interpreter).")
 @sandbox_option
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, task: str, patchfile: Path, device: str, check: bool, sandbox: str, as_json: bool
+    ctx: click.Context,
+    task: str,
+    patchfile: Path,
+    device: str,
+    check: bool,
+    sanitize: bool,
+    sandbox: str,
+    as_json: bool,
 ) -> None:
     """Grade PATCHFILE, a patch against the source that TASK starts from."""
     found = store(ctx)
@@ -45,7 +53,7 @@ def command(
     with progress(f"grading {bundle.id}", None) as step:
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
-        result = grade(bundle, patch, expected, bench, environment, step=lambda text: step(text, 0))
+        result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, step=lambda text: step(text, 0))
     if as_json:
         print_json(document(result))
     else:

@@ -14,6 +14,7 @@ from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
 from smith.records.task import Variant
+from smith.validate.sanitize import told
 
 
 @click.group("task")
@@ -63,6 +64,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
             f"  {r.device}: {r.verdict.value}, {len(r.fail_to_pass)} fail-to-pass, {len(r.pass_to_pass)} pass-to-pass"
             + "".join(f"; {reason}" for reason in r.reasons)
         )
+        lines += [f"    {line}" for line in told(r.sanitizer)] if r.sanitizer is not None else []
     if not receipts:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:

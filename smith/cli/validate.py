@@ -29,6 +29,7 @@ from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
 from smith.validate.receipts import keep
+from smith.validate.sanitize import told
 from smith.validate.validate import Step, Validation, refused
 
 
@@ -39,6 +40,7 @@ from smith.validate.validate import Step, Validation, refused
 @device_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
+@click.option("--sanitize", is_flag=True, help="Also look for wild, uninitialised and racing accesses (interpreter).")
 @sandbox_option
 @json_option
 @click.pass_context
@@ -50,28 +52,34 @@ def command(
     device: str,
     repeats: int,
     jobs: int,
+    sanitize: bool,
     sandbox: str,
     as_json: bool,
 ) -> None:
     """Run baseline and reference of TASKS in fresh places and write a receipt for each.
 
     A receipt that found the same before stays as it is, so that panels go on pinning it. Exit status 1 where a task is
-    not valid.
+    not valid. With --sanitize one more run of both is watched: what it finds stands in the receipt, and the verdict
+    does not hang on it.
     """
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
-    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
+    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, sanitizer=sanitize)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
         screen.print(table(receipts))
         for r in receipts:
             for reason in r.reasons:
-                screen.print(Text(f"{r.task}: {reason}"))
+                screen.print(Text(f"{r.task}: {reason}"), soft_wrap=True)
+            for line in told(r.sanitizer) if r.sanitizer is not None else ():
+                screen.print(Text(f"{r.task}: {line}"), soft_wrap=True)
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
-def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str) -> list[Receipt]:
+def validate_all(
+    found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str, sanitizer: bool = False
+) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
     environments = Environments(found.layout.environments, found.layout.logs)
@@ -89,7 +97,9 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
                 with lock:
                     found.require_sources(bundle)
                 bench = Bench(found, box_, choice.name)
-                receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
+                receipt = Validation(
+                    bundle, bench, repeats=repeats, builder=environments.build, step=step, sanitizer=sanitizer
+                ).receipt()
             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
@@ -114,6 +124,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "seconds": receipt.seconds,
         "launches": whole["launches"],
         "timing": whole["timing"],
+        "sanitizer": whole.get("sanitizer"),
         "environment": receipt.environment.name if receipt.environment else None,
         "not_proved": whole["not_proved"],
     }

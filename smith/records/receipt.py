@@ -9,6 +9,7 @@ from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
 from smith.records.results import Failure
+from smith.records.sanitizer import SanitizerReport
 
 
 class Verdict(StrEnum):
@@ -133,6 +134,8 @@ class Receipt(Document):
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
+    sanitizer: SanitizerReport | None = Field(default=None, exclude_if=lambda report: report is None)
+    """What the sanitizer saw, where it was asked for; the verdict does not hang on it."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
@@ -146,8 +149,12 @@ class Receipt(Document):
     seconds: float = 0.0
 
     def agrees_with(self, other: Receipt) -> bool:
-        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""
-        return all(
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ, and
+        ``other`` may hold what the sanitizer saw where this one was made without."""
+        watched = self.sanitizer is None or (
+            other.sanitizer is not None and self.sanitizer.agrees_with(other.sanitizer)
+        )
+        return watched and all(
             (
                 (self.task, self.tree, self.device, self.verdict)
                 == (other.task, other.tree, other.device, other.verdict),

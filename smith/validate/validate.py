@@ -18,11 +18,13 @@ from smith.records.base import Reason
 from smith.records.receipt import Arm, ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Failure, Outcome, TestResult
+from smith.records.sanitizer import SanitizerReport
 from smith.records.task import Variant
 from smith.validate import authored
 from smith.validate.findings import FAILING, OF_VERSIONS, Findings, affordable, cut_off, ran
 from smith.validate.judge import Judge
 from smith.validate.probes import try_probe
+from smith.validate.sanitize import explained, sanitize
 from smith.validate.select import CollectedId, choose
 
 ALONE_LIMIT = 3
@@ -43,9 +45,16 @@ class Validation:
     """One validation of ``bundle`` on ``bench.device`` with ``repeats`` runs of each arm."""
 
     def __init__(
-        self, bundle: Bundle, bench: Bench, *, repeats: int, builder: Builder, step: Step = lambda text: None
+        self,
+        bundle: Bundle,
+        bench: Bench,
+        *,
+        repeats: int,
+        builder: Builder,
+        step: Step = lambda text: None,
+        sanitizer: bool = False,
     ) -> None:
-        self.bundle, self.bench, self.repeats = bundle, bench, repeats
+        self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
         self.builder, self.step = builder, step
         self.variant = bundle.spec.variant
         self.nop_tree = base_tree(bench.store, bundle)
@@ -62,6 +71,9 @@ class Validation:
         began = time.monotonic()
         found = self._findings()
         interpreter = self.bench.device.startswith("interpreter")
+        watched = self._watched(found) if self.sanitizer and interpreter else None
+        if watched is not None:
+            found.reasons = explained(found.reasons, watched)
         not_proved = []
         if interpreter:
             not_proved.append("speed: the interpreter says nothing about it")
@@ -87,6 +99,7 @@ class Validation:
             launches=found.launches,
             timing=found.timing,
             probes=tuple(found.probes),
+            sanitizer=watched,
             arms=tuple(found.arms),
             repeats=self.repeats,
             environment=found.environment.describe() if found.environment else None,
@@ -96,6 +109,14 @@ class Validation:
             smith=__version__,
             seconds=round(time.monotonic() - began, 2),
         )
+
+    def _watched(self, found: Findings) -> SanitizerReport | None:
+        """What the sanitizer sees on the tests that count; None where there are none."""
+        ids = [*found.fail_to_pass, *found.pass_to_pass]
+        if not ids or found.environment is None:
+            return None
+        trees = (self.reference_tree, self.nop_tree)
+        return sanitize(self.bench, self.bundle, found.environment, trees, ids, self.step)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
