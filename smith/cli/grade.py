@@ -38,6 +38,7 @@ from smith.validate.devices import choose_device
 @device_option
 @device_wait_option
 @click.option("--check", is_flag=True, help="Exit status 1 unless the verdict is solved.")
+@click.option("--sanitize", is_flag=True, help="What passes must be clean under the sanitizer too (interpreter).")
 @sandbox_option
 @json_option
 @click.pass_context
@@ -48,6 +49,7 @@ def command(
     device: str,
     device_wait: float,
     check: bool,
+    sanitize: bool,
     sandbox: str,
     as_json: bool,
 ) -> None:
@@ -67,7 +69,7 @@ def command(
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
         with devices.bench(found, box, name, purpose=f"grade {bundle.id}", step=step) as bench:
-            result = grade(bundle, patch, expected, bench, environment, step=step)
+            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, step=step)
     if as_json:
         print_json(document(result))
     else:

@@ -25,6 +25,7 @@ def command() -> None:
 @click.option("--description", default="", help="What the panel is for.")
 @click.option("--replace", is_flag=True, help="Replace a panel of this name; it becomes the next revision.")
 @click.option("--split", type=click.Choice(["train", "held_out"]), help="The side of a split that the panel is.")
+@click.option("--sanitize", is_flag=True, help="Submissions must be clean under the sanitizer (interpreter) too.")
 @json_option
 @click.pass_context
 def new(
@@ -35,6 +36,7 @@ def new(
     description: str,
     replace: bool,
     split: Literal["train", "held_out"] | None,
+    sanitize: bool,
     as_json: bool,
 ) -> None:
     """Pin TASKS, each with its valid receipts, as the panel NAME."""
@@ -47,7 +49,7 @@ def new(
         raise BadInput(f"{path} exists", hint="--replace, or another name")
     pinned = list(dict.fromkeys(tasks)) or valid_tasks(found)
     before = load_panel(found.layout, name) if path.exists() else None
-    panel = make_panel(found, name, pinned, description, split=split, replaces=before)
+    panel = make_panel(found, name, pinned, description, split=split, sanitize=sanitize, replaces=before)
     panel.save(path)
     if as_json:
         print_json(panel.model_dump(mode="json"))
@@ -68,7 +70,11 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         print_json(panel.model_dump(mode="json"))
         return
     screen.print(
-        Text(f"{panel.name}: {len(panel.tasks)} tasks" + (f". {panel.description}" if panel.description else ""))
+        Text(
+            f"{panel.name}: {len(panel.tasks)} tasks"
+            + (", submissions are sanitized" if panel.sanitize else "")
+            + (f". {panel.description}" if panel.description else "")
+        )
     )
     for task in panel.tasks:
         screen.print(Text(f"  {task.id}  {task.tree[:12]}  {', '.join(task.receipts)}"), soft_wrap=True)

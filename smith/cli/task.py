@@ -14,6 +14,7 @@ from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
 from smith.records.task import Variant
+from smith.validate.sanitize import told
 
 
 @click.group("task")
@@ -64,6 +65,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
             + (f", on the base {r.base_fails.failure.value}" if r.base_fails else "")
             + "".join(f"; {line}" for line in remarks(r))
         )
+        lines += [f"    {line}" for line in told(r.sanitizer)] if r.sanitizer is not None else []
     if not receipts:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:

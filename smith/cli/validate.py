@@ -45,6 +45,7 @@ from smith.validate.validate import Step, Validation, refused
 @device_wait_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
+@click.option("--sanitize", is_flag=True, help="Also look for wild, uninitialised and racing accesses (interpreter).")
 @sandbox_option
 @click.option(
     "--recheck", is_flag=True, help="Run nothing: TASKs are receipt files; repeat the decision of each from its facts."
@@ -60,6 +61,7 @@ def command(
     device_wait: float,
     repeats: int,
     jobs: int,
+    sanitize: bool,
     sandbox: str,
     recheck: bool,
     as_json: bool,
@@ -68,6 +70,8 @@ def command(
 
     A receipt that found the same before stays as it is, so that panels go on pinning it; only one that holds too few
     facts to be checked again (made by an earlier version) is replaced. Exit status 1 where a task is not valid.
+    With --sanitize one more run of both is watched: what it finds stands in the receipt, and the verdict does not hang
+    on it.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too
@@ -81,7 +85,16 @@ def command(
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
     devices = machine_devices(device_wait)
-    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, devices=devices)
+    receipts = validate_all(
+        found,
+        ids,
+        device=device,
+        repeats=repeats,
+        jobs=jobs,
+        sandbox=sandbox,
+        devices=devices,
+        sanitizer=sanitize,
+    )
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
@@ -93,7 +106,15 @@ def command(
 
 
 def validate_all(
-    found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str, devices: Devices
+    found: Store,
+    ids: list[str],
+    *,
+    device: str,
+    repeats: int,
+    jobs: int,
+    sandbox: str,
+    devices: Devices,
+    sanitizer: bool = False,
 ) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
@@ -112,7 +133,14 @@ def validate_all(
                     found.require_sources(bundle)
                 try:
                     with devices.bench(found, box_, choice.name, purpose=f"validate {bundle.id}", step=step) as bench:
-                        validation = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step)
+                        validation = Validation(
+                            bundle,
+                            bench,
+                            repeats=repeats,
+                            builder=environments.build,
+                            step=step,
+                            sanitizer=sanitizer,
+                        )
                         receipt = validation.receipt()
                 except DeviceBusy as error:
                     refusal = str(error)
@@ -145,6 +173,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "seconds": receipt.seconds,
         "launches": whole["launches"],
         "timing": whole["timing"],
+        "sanitizer": whole.get("sanitizer"),
         "environment": receipt.environment.name if receipt.environment else None,
         "hardware": whole.get("hardware"),
         "not_proved": whole["not_proved"],
@@ -159,12 +188,12 @@ def remarks(receipt: Receipt) -> list[str]:
     lines = [str(reason) for reason in receipt.reasons]
     for test in receipt.flaky:
         rate = receipt.flaky_rates.get(test)
-        told = f" (passes {rate.reference} on the reference, {rate.nop} on the base)" if rate else ""
-        lines.append(f"unstable, left out: {test}{told}")
+        often = f" (passes {rate.reference} on the reference, {rate.nop} on the base)" if rate else ""
+        lines.append(f"unstable, left out: {test}{often}")
     if receipt.base_fails is not None and receipt.base_fails.weak:
         how = receipt.base_fails.failure.value
         lines.append(f"weak: on the base no fail-to-pass test gets as far as comparing a result (at best: {how})")
-    return lines
+    return lines + (told(receipt.sanitizer) if receipt.sanitizer is not None else [])
 
 
 def table(receipts: list[Receipt]) -> Table:

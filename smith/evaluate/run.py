@@ -80,6 +80,7 @@ def start_run(
         attempts=attempts,
         jobs=jobs,
         device=device,
+        sanitize=panel.sanitize,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,

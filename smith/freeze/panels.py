@@ -94,11 +94,14 @@ def make_panel(
     description: str = "",
     *,
     split: Literal["train", "held_out"] | None = None,
+    sanitize: bool = False,
     replaces: Panel | None = None,
 ) -> Panel:
     """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
-    Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on.
+    Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on. One whose
+    submissions must be clean (``sanitize``) holds only tasks whose reference was seen to be, where the device is the
+    interpreter.
     """
     pinned = []
     for task_id in tasks:
@@ -108,11 +111,31 @@ def make_panel(
         if not valid:
             said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
             raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
+        if sanitize:
+            for stored in receipts:
+                _require_clean(stored.receipt)
         pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
     revision = 1
     if replaces is not None:
-        revision = replaces.revision + (replaces.tasks != tuple(pinned))
-    return Panel(name=name, description=description, revision=revision, split=split, tasks=tuple(pinned))
+        changed = (replaces.tasks, replaces.sanitize) != (tuple(pinned), sanitize)
+        revision = replaces.revision + changed
+    return Panel(
+        name=name, description=description, revision=revision, split=split, sanitize=sanitize, tasks=tuple(pinned)
+    )
+
+
+def _require_clean(receipt: Receipt) -> None:
+    if receipt.verdict is not Verdict.VALID or not receipt.device.startswith("interpreter"):
+        return
+    report = receipt.sanitizer
+    if report is None:
+        raise BadInput(
+            f"{receipt.task} was not validated under the sanitizer on {receipt.device}",
+            hint=f"smith validate {receipt.task} --sanitize",
+        )
+    if not report.clean or report.reference.not_passed:
+        why = str(report.reference.faults[0]) if report.reference.faults else "its tests do not pass there"
+        raise BadInput(f"{receipt.task}: the reference itself is not clean on {receipt.device}: {why}")
 
 
 def check_panel(store: Store, panel: Panel) -> list[str]:

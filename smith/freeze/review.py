@@ -186,6 +186,8 @@ def _panel_since(before: Panel, now: Panel | None, where: str) -> Iterator[Findi
         for what, tasks in (("pins otherwise", changed), ("lacks", gone), ("adds", added))
         if tasks
     ]
+    if before.sanitize is not now.sanitize:
+        parts.append("sanitizes submissions" if now.sanitize else "no longer sanitizes submissions")
     if parts:
         yield Finding("revision", where, f"{'; '.join(parts)}, but is still revision {before.revision}")
 

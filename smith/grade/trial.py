@@ -19,6 +19,8 @@ from smith.paths import remove_tree
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
 
+SANITIZER_SLOWER = 4
+"""How much more time a test has under the sanitizer; about 1.5 times was measured."""
 IMPORT_S = 120.0
 """What importing a repository may take at worst on a busy machine, on top of the tests' own time."""
 
@@ -60,13 +62,20 @@ class Trial:
         )
 
     def run(
-        self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = (), seed: int = 0
+        self,
+        ids: Sequence[str],
+        *,
+        stop_after_s: float | None = None,
+        alone: Collection[str] = (),
+        sanitize: bool = False,
+        seed: int = 0,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
-        A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
+        A collection error fails a whole file; run apart, one file's error can not make another file's ids fail. Under
+        the sanitizer each id has more time.
         """
-        limit = self.bundle.selection.id_timeout_s
+        limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
         members: dict[str, list[str]] = {}
         for test_id in ids:
             members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
@@ -89,6 +98,7 @@ class Trial:
                     groups,
                     prelude=self.bundle.prelude,
                     seed=seed,
+                    sanitize=sanitize,
                 )
             )
 

@@ -17,10 +17,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from smith.records.base import Record
+from smith.records.memory import MemoryFinding
 from smith.records.results import Failure, Outcome
 
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
+MAX_FINDINGS = 100
 
 
 class Hello(Record):
@@ -71,6 +73,7 @@ class Result(Record):
     failure: Failure | None
     message: str
     launches: dict[str, int]
+    findings: tuple[MemoryFinding, ...] = Field(default=(), max_length=MAX_FINDINGS)
 
 
 class End(Record):

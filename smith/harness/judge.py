@@ -82,6 +82,7 @@ class Account:
             failure=record.failure,
             message=record.message[:2000],
             launches=record.launches,
+            findings=record.findings,
         )
         return None
 

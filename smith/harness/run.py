@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smith.errors import Unavailable
 from smith.harness.channel import Channel, ChildEnded, Collected, Uncollected
 from smith.harness.environment import TestEnvironment
 from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account, death_of
@@ -97,6 +98,7 @@ def run(
     spill: Path | None = None,
     stop_after_s: float | None = None,
     source_writable: bool = False,
+    sanitize: bool = False,
 ) -> TestRun:
     """Run ``ids`` in this order in one process; every one of them has a result.
 
@@ -114,6 +116,7 @@ def run(
         prelude=prelude,
         spill=spill,
         source_writable=source_writable,
+        sanitize=sanitize,
     )
     return done
 
@@ -130,11 +133,13 @@ def run_groups(
     spill: Path | None = None,
     source_writable: bool = False,
     seed: int = 0,
+    sanitize: bool = False,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
     No process of one group lives on into the next, but they share the scratch space. ``seed`` is that of every
-    generator that tests do not seed themselves.
+    generator that tests do not seed themselves. With ``sanitize`` results carry what the sanitizer saw; raises
+    :class:`smith.errors.Unavailable` where the device has none.
     """
     stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
     plans = []
@@ -158,7 +163,7 @@ def run_groups(
             seconds=s.seconds,
             note=s.note,
         )
-        for group, s in zip(groups, _session(stage, plans, source_writable, spill), strict=True)
+        for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
     ]
 
 
@@ -210,12 +215,18 @@ class _Session:
 
 
 def _session(
-    stage: Stage, plans: Sequence[tuple[dict[str, Any], frozenset[str]]], source_writable: bool, spill: Path | None
+    stage: Stage,
+    plans: Sequence[tuple[dict[str, Any], frozenset[str]]],
+    source_writable: bool,
+    spill: Path | None,
+    sanitize: bool = False,
 ) -> list[_Session]:
     """Run plans one after the other in one sandbox. Keys go by standard input: in no file, argv or variable.
 
     The forking process has a channel of its own, over which it says how each child ended.
     """
+    if sanitize and stage.kind != "interpreter":
+        raise Unavailable(f"the sanitizer watches kernels in the interpreter, not on {stage.device}")
     with contextlib.ExitStack() as stack:
         control = stack.enter_context(Channel())
         channels = [stack.enter_context(Channel()) for _ in plans]
@@ -229,6 +240,7 @@ def _session(
             "seed": stage.seed,
             "prelude": stage.prelude_inside,
             "alone": stage.sandbox.remaps,
+            "sanitize": sanitize,
             "key": control.key.hex(),
             "channel": control.fd,
             "channels": [channel.fd for channel in channels],

@@ -20,14 +20,16 @@ MARKERS = ("timeout", "flaky", "forked", "xdist_group", "repeat", "random_order"
 OPTIONS = ("timeout", "timeout_method", "timeout_func_only", "reruns", "reruns_delay", "cache_dir")
 
 Launches = Callable[[], dict[str, int]]
+Findings = Callable[[], list[dict[str, Any]]]
 
 
 class Reporter:
-    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far."""
+    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far, and
+    ``findings`` what the sanitizer saw."""
 
-    def __init__(self, plan: dict[str, Any], send: Send, launches: Launches) -> None:
+    def __init__(self, plan: dict[str, Any], send: Send, launches: Launches, findings: Findings = lambda: []) -> None:
         self._send = send
-        self._launches = launches
+        self._launches, self._findings = launches, findings
         self._root = os.path.realpath(plan["root"])
         self._only_collect = plan["mode"] == "collect"
         self._wanted: list[str] = list(plan.get("ids", ()))
@@ -104,6 +106,7 @@ class Reporter:
         self._current, self._phases = item.nodeid, Phases()
         self._send("start", id=item.nodeid)
         self._launches()
+        self._findings()
         self._started = self._now()
         self._clock.arm()
         outcome = yield
@@ -152,7 +155,15 @@ class Reporter:
             failure=failure,
             message=self._phases.message,
             launches={relative(key, self._root): count for key, count in self._launches().items()},
+            **self._found(),
         )
+
+    def _found(self) -> dict[str, Any]:
+        findings = self._findings()
+        for finding in findings:
+            for key in ("kernel", "function", "path"):
+                finding[key] = relative(finding[key], self._root)[-500:]
+        return {"findings": findings} if findings else {}
 
     def _stuck(self) -> None:
         self._phases.timed_out = True

@@ -1,8 +1,8 @@
 """Run pytest as plans from standard input say: ``python -m smith.inside.run_tests < plans``, one JSON document a line.
 
 The first line prepares the process: ``root``, ``python_path``, ``preload``, ``device_plugin``, ``prelude``,
-``pytest_args``, ``seed``, ``alone``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels`` (those of all
-plans).
+``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
+(those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
 ``id_timeout_s``, ``stop_after_s``, ``wall_s``, ``key`` and ``channel``. Libraries and device are loaded once, before
 the fork; no code of the repository runs in the process that reads the plans.
@@ -23,7 +23,7 @@ import pytest
 from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide, read_line, run_child
 from smith.inside.outcomes import text_of
-from smith.inside.reporter import Launches, Reporter, uncollected
+from smith.inside.reporter import Findings, Launches, Reporter, uncollected
 from smith.inside.seeds import seed_all
 
 # They rerun, reorder, distribute or time tests, which is the harness's business.
@@ -31,6 +31,7 @@ UNWANTED = {
     "flaky", "pytest_forked", "pytest_randomly", "pytest_repeat", "pytest_rerunfailures", "pytest_timeout",
     "random_order", "xdist",
 }  # fmt: skip
+SANITIZER = "smith.device.interpreter.sanitizer"
 UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
@@ -52,7 +53,7 @@ def main() -> int:
     os.chdir(shared["root"])
     _preload(shared["preload"])
     plugins = _plugins()
-    error = _device(shared["device_plugin"])
+    error = _device(shared["device_plugin"], shared["sanitize"])
     if prelude is not None:
         os.environ["SMITH_PRELUDE"] = prelude
     while line := read_line(0):
@@ -79,7 +80,7 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
-    reporter = Reporter(plan, send, _launches())
+    reporter = Reporter(plan, send, _launches(), _findings())
     status = _pytest(plan, send, [*plugins, reporter])
     reporter.end(status)
     return status
@@ -117,11 +118,13 @@ def _extend_path(root: str, entries: tuple[str, ...]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, inherited] if inherited else folders)
 
 
-def _device(plugin: str | None) -> BaseException | None:
-    """Install the device; what went wrong, if something did."""
+def _device(plugin: str | None, sanitize: bool) -> BaseException | None:
+    """Install the device, and the sanitizer where it is asked for; what went wrong, if something did."""
     try:
         if plugin:
             importlib.import_module(plugin)
+        if sanitize:
+            importlib.import_module(SANITIZER).install()
     except BaseException as error:
         return error
     return None
@@ -151,6 +154,12 @@ def _launches() -> Launches:
         return {key: count for key, count in counts.items() if count}
 
     return take
+
+
+def _findings() -> Findings:
+    """A function that gives what the sanitizer saw since it was last called."""
+    module: Any = sys.modules.get(SANITIZER)
+    return (lambda: []) if module is None else module.take
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:

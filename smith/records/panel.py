@@ -27,6 +27,8 @@ class Panel(Document):
     """Grows whenever what is pinned changes: results of different revisions are not compared."""
     split: Literal["train", "held_out"] | None = None
     """The side of a split that the panel is; no lineage may lie on both."""
+    sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """Whether a submission must be clean under the sanitizer too, where the device is the interpreter."""
     tasks: tuple[PanelTask, ...]
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import FAILING, Facts
 from smith.records.hardware import UsedHardware
 from smith.records.results import Failure, Outcome
+from smith.records.sanitizer import SanitizerReport
 
 
 class Verdict(StrEnum):
@@ -171,6 +172,8 @@ class Receipt(Document):
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
+    sanitizer: SanitizerReport | None = Field(default=None, exclude_if=lambda report: report is None)
+    """What the sanitizer saw, where it was asked for; the verdict does not hang on it."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
@@ -190,8 +193,12 @@ class Receipt(Document):
     """What all of this was decided from; receipts of earlier versions have none, and cannot be checked again."""
 
     def agrees_with(self, other: Receipt) -> bool:
-        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""
-        return all(
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ, and
+        ``other`` may hold what the sanitizer saw where this one was made without."""
+        watched = self.sanitizer is None or (
+            other.sanitizer is not None and self.sanitizer.agrees_with(other.sanitizer)
+        )
+        return watched and all(
             (
                 (self.task, self.tree, self.device, self.verdict)
                 == (other.task, other.tree, other.device, other.verdict),

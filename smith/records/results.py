@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from smith.records.base import Record
+from smith.records.memory import MemoryFinding
 
 
 class Outcome(StrEnum):
@@ -76,6 +79,8 @@ class TestResult(Record):
     message: str = ""
     """The first lines of the error, cut; for people, never for a decision."""
     launches: dict[str, int] = {}
+    findings: tuple[MemoryFinding, ...] = Field(default=(), exclude_if=lambda findings: not findings)
+    """What the sanitizer saw, in a run that asked for it."""
 
 
 class TestRun(Record):

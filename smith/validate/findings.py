@@ -14,6 +14,7 @@ from smith.records.facts import Facts
 from smith.records.hardware import UsedHardware
 from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
+from smith.records.sanitizer import SanitizerReport
 from smith.verdict.decide import Decision, decide
 
 OF_VERSIONS = frozenset(
@@ -52,6 +53,7 @@ class Findings:
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
     hardware: UsedHardware | None = None
+    sanitizer: SanitizerReport | None = None
     facts: Facts | None = None
 
     def decide(self, facts: Facts, device: str) -> Decision:
@@ -93,6 +95,7 @@ class Findings:
             launches=self.launches,
             timing=self.timing,
             probes=tuple(self.probes),
+            sanitizer=self.sanitizer,
             arms=tuple(self.arms),
             repeats=repeats,
             environment=self.environment.describe() if self.environment else None,

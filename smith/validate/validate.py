@@ -21,11 +21,13 @@ from smith.records.base import Reason
 from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Outcome, TestResult
+from smith.records.sanitizer import SanitizerReport
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
 from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
 from smith.validate.recorder import Recorder
+from smith.validate.sanitize import sanitize
 from smith.validate.select import CollectedId, choose
 from smith.validate.toolchain import toolchain
 from smith.verdict import authored
@@ -42,9 +44,16 @@ class Validation:
     """One validation of ``bundle`` on ``bench.device`` with ``repeats`` runs of each arm."""
 
     def __init__(
-        self, bundle: Bundle, bench: Bench, *, repeats: int, builder: Builder, step: Step = lambda text: None
+        self,
+        bundle: Bundle,
+        bench: Bench,
+        *,
+        repeats: int,
+        builder: Builder,
+        step: Step = lambda text: None,
+        sanitizer: bool = False,
     ) -> None:
-        self.bundle, self.bench, self.repeats = bundle, bench, repeats
+        self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
         self.builder, self.step = builder, step
         self.nop_tree = base_tree(bench.store, bundle)
         try:
@@ -59,6 +68,8 @@ class Validation:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        if self.sanitizer and self.bench.device.startswith("interpreter"):
+            found.sanitizer = self._watched(found)
         if found.hardware:
             found.hardware = held_until_now(self.bench, found.hardware)
         return found.receipt(
@@ -70,6 +81,14 @@ class Validation:
             not_proved=tuple(not_proved(found, self.bundle.spec, self.bench.device)),
             seconds=round(time.monotonic() - began, 2),
         )
+
+    def _watched(self, found: Findings) -> SanitizerReport | None:
+        """What the sanitizer sees on the tests that count; None where there are none."""
+        ids = [*found.fail_to_pass, *found.pass_to_pass]
+        if not ids or found.environment is None:
+            return None
+        trees = (self.reference_tree, self.nop_tree)
+        return sanitize(self.bench, self.bundle, found.environment, trees, ids, self.step)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
