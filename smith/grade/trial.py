@@ -14,7 +14,7 @@ from smith.harness.build import build
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
 from smith.harness.run import Collection as Collected
-from smith.harness.run import Group, collect, run_groups
+from smith.harness.run import Capture, Group, collect, run_groups
 from smith.paths import remove_tree
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
@@ -59,7 +59,14 @@ class Trial:
             prelude=self.bundle.prelude,
         )
 
-    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = ()) -> TestRun:
+    def run(
+        self,
+        ids: Sequence[str],
+        *,
+        stop_after_s: float | None = None,
+        alone: Collection[str] = (),
+        capture: Capture | None = None,
+    ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
         A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
@@ -86,6 +93,7 @@ class Trial:
                     self.bench.device,
                     groups,
                     prelude=self.bundle.prelude,
+                    capture=capture,
                 )
             )
 
@@ -100,6 +108,8 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         complete=all(r.complete for r in runs),
         seconds=sum(r.seconds for r in runs),
         note="; ".join(r.note for r in runs if r.note),
+        captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
+        uncaptured=sum(r.uncaptured for r in runs),
     )
 
 

@@ -83,6 +83,13 @@ class Group:
     stop_after_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Capture:
+    """Asks for the distinct launches of kernels in files of the tree, except those below ``excluded``."""
+
+    excluded: tuple[str, ...] = ()
+
+
 def run(
     sandbox: Sandbox,
     place: Place,
@@ -129,6 +136,7 @@ def run_groups(
     prelude: Path | None = None,
     spill: Path | None = None,
     source_writable: bool = False,
+    capture: Capture | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -145,6 +153,7 @@ def run_groups(
             "id_timeout_s": group.id_timeout_s,
             "stop_after_s": group.stop_after_s,
             "wall_s": group.wall_s,
+            "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
         }
         plans.append((plan, frozenset(expected)))
     return [
@@ -155,6 +164,8 @@ def run_groups(
             complete=s.account.complete,
             seconds=s.seconds,
             note=s.note,
+            captured=tuple(s.account.captured),
+            uncaptured=s.account.end.uncaptured if s.account.end else 0,
         )
         for group, s in zip(groups, _session(stage, plans, source_writable, spill), strict=True)
     ]

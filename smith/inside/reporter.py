@@ -19,13 +19,18 @@ MARKERS = ("timeout", "flaky", "forked", "xdist_group", "repeat", "random_order"
 OPTIONS = ("timeout", "timeout_method", "timeout_func_only", "reruns", "reruns_delay", "cache_dir")
 
 Launches = Callable[[], dict[str, int]]
+Uncaptured = Callable[[], int]
 
 
 class Reporter:
-    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far."""
+    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far;
+    ``uncaptured`` how many could not be told."""
 
-    def __init__(self, plan: dict[str, Any], send: Send, launches: Launches) -> None:
+    def __init__(
+        self, plan: dict[str, Any], send: Send, launches: Launches, uncaptured: Uncaptured = lambda: 0
+    ) -> None:
         self._send = send
+        self._uncaptured = uncaptured
         self._launches = launches
         self._root = os.path.realpath(plan["root"])
         self._only_collect = plan["mode"] == "collect"
@@ -139,7 +144,7 @@ class Reporter:
         """Send the closing record, once."""
         if not self.ended:
             self.ended = True
-            self._send("end", status=status, stopped=self._stopped)
+            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured())
 
     def _report(self) -> None:
         outcome, failure = self._phases.outcome()
