@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from smith.cli import isa
 from smith.cli.common import json_option, print_json, screen, store
 from smith.cli.validate import document
 from smith.errors import EXIT_NO, BadInput
@@ -23,9 +24,10 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("task")
+@click.option("--isa", "as_isa", is_flag=True, help="Show what its kernels compiled to, base beside reference.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, task: str, as_json: bool) -> None:
+def show(ctx: click.Context, task: str, as_isa: bool, as_json: bool) -> None:
     """Show TASK: what it is, and what is known about it."""
     found = store(ctx)
     bundle = found.load(task)
@@ -41,6 +43,9 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
                 "receipts": [document(r) for r in receipts],
             }
         )
+        return
+    if as_isa:
+        isa.show(bundle.id, receipts)
         return
     source = bundle.spec.source
     lines = [
@@ -63,6 +68,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
             f"  {r.device}: {r.verdict.value}, {len(r.fail_to_pass)} fail-to-pass, {len(r.pass_to_pass)} pass-to-pass"
             + "".join(f"; {reason}" for reason in r.reasons)
         )
+        lines += [f"    {line}" for line in isa.lines(r)]
     if not receipts:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from smith import sandbox as sandboxes
+from smith.cli import isa
 from smith.cli.common import (
     choose_tasks,
     device_option,
@@ -25,9 +26,11 @@ from smith.errors import EXIT_NO
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
+from smith.harness.compiling import processors
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
+from smith.validate.gate import Gate, parse_targets
 from smith.validate.receipts import keep
 from smith.validate.validate import Step, Validation, refused
 
@@ -39,6 +42,7 @@ from smith.validate.validate import Step, Validation, refused
 @device_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
+@click.option("--targets", help="Compile the captured launches for these GPUs too, e.g. gfx942,gfx950,sm_90.")
 @sandbox_option
 @json_option
 @click.pass_context
@@ -50,28 +54,35 @@ def command(
     device: str,
     repeats: int,
     jobs: int,
+    targets: str | None,
     sandbox: str,
     as_json: bool,
 ) -> None:
     """Run baseline and reference of TASKS in fresh places and write a receipt for each.
 
-    A receipt that found the same before stays as it is, so that panels go on pinning it. Exit status 1 where a task is
-    not valid.
+    A receipt that found the same before stays as it is, so that panels go on pinning it. With --targets every distinct
+    launch of a kernel that the tests made is compiled for each target; that needs no GPU and does not change the
+    verdict. Exit status 1 where a task is not valid.
     """
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
-    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
+    gate = Gate(parsed, max(1, processors() // jobs)) if (parsed := parse_targets(targets)) else None
+    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, gate=gate)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
         screen.print(table(receipts))
+        if gate is not None:
+            screen.print(isa.summary(receipts))
         for r in receipts:
             for reason in r.reasons:
                 screen.print(Text(f"{r.task}: {reason}"))
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
-def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str) -> list[Receipt]:
+def validate_all(
+    found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str, gate: Gate | None = None
+) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
     environments = Environments(found.layout.environments, found.layout.logs)
@@ -89,7 +100,8 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
                 with lock:
                     found.require_sources(bundle)
                 bench = Bench(found, box_, choice.name)
-                receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
+                build = environments.build
+                receipt = Validation(bundle, bench, repeats=repeats, builder=build, step=step, gate=gate).receipt()
             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
@@ -116,6 +128,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "timing": whole["timing"],
         "environment": receipt.environment.name if receipt.environment else None,
         "not_proved": whole["not_proved"],
+        **({"targets": whole["targets"]} if receipt.targets else {}),
     }
 
 

@@ -54,7 +54,9 @@ def compile_launches(
             "python_path": list(stage.recipe.python_path),
             "prelude": stage.prelude_inside,
             "tmp": stage.tmp,
-            "launches": [launch.model_dump(mode="json", exclude={"grid"}, exclude_defaults=True) for launch in launches],
+            "launches": [
+                launch.model_dump(mode="json", exclude={"grid"}, exclude_defaults=True) for launch in launches
+            ],
             "targets": list(targets),
             "known": {target: list(keys) for target, keys in known.items()},
             "jobs": max(1, jobs),

@@ -18,6 +18,8 @@ from smith.sandbox.limits import PATH
 SHOWN = ("__init__.py", "inside", "device")
 """What of the package ``smith`` is shown inside; nothing there knows an expectation."""
 PRELUDE = "prelude.py"
+COMPILE = "compile"
+"""The device of a process that compiles and runs no kernel."""
 PLUGIN = "smith.device.interpreter.plugin"
 
 
@@ -81,6 +83,8 @@ class Stage:
             variables |= {"SMITH_DEVICE": self.device, "TRITON_INTERPRET": "1"}
             variables |= {"SMITH_PRELUDE": self.prelude_inside} if self.prelude_inside else {}
         variables |= self.recipe.env
+        if self.kind == COMPILE:
+            variables.pop("TRITON_INTERPRET", None)
         inherited = variables.get("PYTHONPATH")
         return variables | {"PYTHONPATH": f"{self.lib}:{inherited}" if inherited else self.lib}
 

@@ -1,14 +1,15 @@
 """Compile captured launches: ``python -m smith.inside.compile_launches < plan``, one JSON document on one line.
 
-The plan: ``root``, ``python_path``, ``prelude``, ``tmp``, ``launches``, ``targets``, ``known`` (keys by target that were
-compiled before), ``jobs`` (workers at most), ``launch_s`` and ``import_s`` (time limits), ``key`` (hexadecimal) and
-``channel`` (a descriptor). Workers are forked from this process, which has torch and triton loaded and runs no code of
-the repository; it alone holds the channel. A worker serves one target, stays warm, and is replaced when it crashes or
-takes too long: what it was at is that launch's failure.
+The plan: ``root``, ``python_path``, ``prelude``, ``tmp``, ``launches``, ``targets``, ``known`` (keys by target that
+were compiled before), ``jobs`` (workers at most), ``launch_s`` and ``import_s`` (time limits), ``key`` (hexadecimal)
+and ``channel`` (a descriptor). Workers are forked from this process, which has torch and triton loaded and runs no
+code of the repository; it alone holds the channel. A worker serves one target, stays warm, and is replaced when it
+crashes or takes too long: what it was at is that launch's failure.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -24,6 +25,8 @@ from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide
 from smith.inside.compiling import last_words, work
 
+PRELOAD = ("numpy", "torch", "triton", "torch.distributed.tensor", "triton.experimental.gluon.nvidia.hopper")
+"""What every worker needs, and what Triton imports when it first specialises a launch."""
 WORTH_ANOTHER = 12
 """Launches that a further worker of a target must find waiting: it imports the repository first."""
 DETAIL = 600
@@ -143,10 +146,8 @@ class Pool:
             return
         worker.at = left.popleft()
         worker.deadline = time.monotonic() + self._plan["launch_s"]
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it is gone, which its other pipe says
             os.write(worker.ask, b"%d\n" % worker.at)
-        except BrokenPipeError:
-            pass  # it is gone, which its other pipe says
 
     def _dismiss(self, worker: Worker, *, timed_out: bool) -> None:
         self._selector.unregister(worker.answers)
@@ -181,17 +182,26 @@ def main() -> int:
     plan: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     send = open_channel(int(plan["channel"]), bytes.fromhex(plan.pop("key")))
     versions = {}
-    for name in ("numpy", "torch", "triton", "torch.distributed.tensor"):
+    for name in PRELOAD:
         try:
             versions[name] = str(getattr(importlib.import_module(name), "__version__", ""))
         except ImportError:
             continue
+    _spare_a_digest()
     plan["targets"] = _targets(plan["targets"])
     send("compiler", triton=versions.get("triton", ""), targets=plan["targets"])
     if "triton" in versions:
         Pool(plan, send).run()
     send("end", status=0)
     return 0
+
+
+def _spare_a_digest() -> None:
+    """Triton digests its libraries, a second's work, to tell caches on disk apart; each cache is a fresh one here."""
+    for name in ("triton.runtime.cache", "triton.compiler.compiler"):
+        module = sys.modules.get(name)
+        if hasattr(module, "triton_key"):
+            module.triton_key = lambda: "smith"  # type: ignore[union-attr]
 
 
 def _targets(asked: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.compiled import TargetReport
 from smith.records.results import Failure
 
 
@@ -133,6 +134,8 @@ class Receipt(Document):
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
+    targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
+    """By target, what compiling the captured launches gave, where it was asked for."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
@@ -154,5 +157,7 @@ class Receipt(Document):
                 [r.code for r in self.reasons] == [r.code for r in other.reasons],
                 (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
                 (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
+                # Not to have asked contradicts nothing.
+                all(other.targets.get(target) == found for target, found in self.targets.items()),
             )
         )

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
+from smith.records.compiled import TargetReport
 from smith.records.receipt import Arm, ProbeResult, ReasonCode, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
+from smith.validate.gate import Captured
 
 OF_VERSIONS = frozenset(
     {ReasonCode.NO_FAIL_TO_PASS, ReasonCode.INVERTED, ReasonCode.NOT_INTERPRETABLE, ReasonCode.HOST_CODE_ONLY}
@@ -34,6 +36,8 @@ class Findings:
     timing: Timing | None = None
     probes: list[ProbeResult] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
+    targets: dict[str, TargetReport] = field(default_factory=dict)
+    captured: dict[str, Captured] = field(default_factory=lambda: {"base": Captured(), "reference": Captured()})
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
 

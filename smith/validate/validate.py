@@ -21,6 +21,8 @@ from smith.records.results import Failure, Outcome, TestResult
 from smith.records.task import Variant
 from smith.validate import authored
 from smith.validate.findings import FAILING, OF_VERSIONS, Findings, affordable, cut_off, ran
+from smith.validate.gate import Gate
+from smith.validate.gate import not_proved as words_of_targets
 from smith.validate.judge import Judge
 from smith.validate.probes import try_probe
 from smith.validate.select import CollectedId, choose
@@ -43,10 +45,17 @@ class Validation:
     """One validation of ``bundle`` on ``bench.device`` with ``repeats`` runs of each arm."""
 
     def __init__(
-        self, bundle: Bundle, bench: Bench, *, repeats: int, builder: Builder, step: Step = lambda text: None
+        self,
+        bundle: Bundle,
+        bench: Bench,
+        *,
+        repeats: int,
+        builder: Builder,
+        step: Step = lambda text: None,
+        gate: Gate | None = None,
     ) -> None:
         self.bundle, self.bench, self.repeats = bundle, bench, repeats
-        self.builder, self.step = builder, step
+        self.builder, self.step, self.gate = builder, step, gate
         self.variant = bundle.spec.variant
         self.nop_tree = base_tree(bench.store, bundle)
         try:
@@ -61,11 +70,12 @@ class Validation:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        self._compile(found)
         interpreter = self.bench.device.startswith("interpreter")
         not_proved = []
         if interpreter:
             not_proved.append("speed: the interpreter says nothing about it")
-            not_proved.append("that the kernels compile for a GPU, or are right on one")
+            not_proved += words_of_targets(found.targets)
         if interpreter and self.variant.has_own_start and found.fail_to_pass:
             not_proved.append(
                 "that the kernels which are launched do all of the work: launches are counted, not results"
@@ -87,6 +97,7 @@ class Validation:
             launches=found.launches,
             timing=found.timing,
             probes=tuple(found.probes),
+            targets=found.targets,
             arms=tuple(found.arms),
             repeats=self.repeats,
             environment=found.environment.describe() if found.environment else None,
@@ -96,6 +107,14 @@ class Validation:
             smith=__version__,
             seconds=round(time.monotonic() - began, 2),
         )
+
+    def _compile(self, found: Findings) -> None:
+        """Compile what was captured in the environment that the findings are of."""
+        if self.gate is None or found.environment is None:
+            return
+        self.step(f"compiling for {', '.join(self.gate.targets)}")
+        trees = {"base": self.nop_tree, "reference": self.reference_tree}
+        found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
@@ -260,9 +279,15 @@ class Validation:
         with trial(self.bench, self.bundle, environment, tree) as place:
             if place.build_error:
                 raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
-            results = place.run(ids, stop_after_s=stop_after_s, alone=alone).by_id()
+            capture = self.gate.wanted(self.bundle) if self.gate is not None and repeat == 1 else None
+            run = place.run(ids, stop_after_s=stop_after_s, alone=alone, capture=capture)
+            captured = found.captured["base" if arm == "nop" else "reference"]
+            captured.take(run)
+            results = run.by_id()
             if lost := cut_off(ids, results):
-                results |= place.run(lost, alone=lost).by_id()
+                run = place.run(lost, alone=lost, capture=capture)
+                captured.take(run)
+                results |= run.by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
         outcomes = [r.outcome for r in complete.values()]
         passed = outcomes.count(Outcome.PASSED)

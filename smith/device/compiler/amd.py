@@ -6,8 +6,8 @@ back end and the CDNA instruction set guides give for these targets:
 - A SIMD holds at most 8 waves and 512 vector registers a lane, which ordinary and accumulation registers share; a wave
   gets them in steps of 8.
 - It has 800 scalar registers, which a wave gets in steps of 16, with 6 for VCC, trap and XNACK state.
-- A compute unit has 4 SIMDs and the target's LDS; a workgroup gets LDS in steps of 512 bytes (gfx950: 1280), and at most
-  16 workgroups of more than one wave are resident, for that many barriers there are.
+- A compute unit has 4 SIMDs and the target's LDS; a workgroup gets LDS in steps of 512 bytes (gfx950: 1280), and at
+  most 16 workgroups of more than one wave are resident, for that many barriers there are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What of a kernel's argument changes the code, as plain data; and a stand-in made from that data.
 
-Triton specialises on types, on integers that equal one or are divisible by 16, on the alignment of pointers and (AMD) on
-whether their storage lies within 2 GiB. Nothing else of an argument is kept, so launches that compile to the same code
-have the same description. What a stand-in makes of it is left to Triton's own binder, in the version and for the target
-at hand: the rules are not repeated here.
+Triton specialises on types, on integers that equal one or are divisible by 16, on the alignment of pointers and (AMD)
+on whether their storage lies within 2 GiB. Nothing else of an argument is kept, so launches that compile to the same
+code have the same description. What a stand-in makes of it is left to Triton's own binder, in the version and for the
+target at hand: the rules are not repeated here.
 """
 
 from __future__ import annotations

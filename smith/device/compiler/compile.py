@@ -77,7 +77,10 @@ class Compiler:
                     one.clear()  # the next launch must come by here again, to get its key
 
     def _arguments(self, launch: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """By position up to the first that was passed by a name that is an option's too: Triton then takes it as both."""
+        """Arguments by position, up to the first that was passed by a name that is an option's too.
+
+        Triton takes such a one as both.
+        """
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for argument in launch["arguments"]:

@@ -75,7 +75,7 @@ class Kernels:
     def _build(self) -> None:
         from triton.runtime.jit import JITFunction
 
-        self._functions = [one for one in gc.get_objects() if isinstance(one, JITFunction)]
+        self._functions = [one for one in gc.get_objects() if issubclass(type(one), JITFunction)]
         for one in self._functions:
             key = (one.fn.__module__, one.fn.__qualname__, one.fn.__code__.co_firstlineno)
             self._index.setdefault(key, []).append(one)

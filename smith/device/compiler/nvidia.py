@@ -1,7 +1,7 @@
 """Facts about a kernel out of PTX and, where Triton's own tools could assemble it, out of the machine code.
 
-PTX has virtual registers only: registers, local memory and code size are known where ``cuobjdump`` of the triton package
-reads the assembled kernel, and are not known otherwise. Spills are not told apart from other local memory.
+PTX has virtual registers only: registers, local memory and code size are known where ``cuobjdump`` of the triton
+package reads the assembled kernel, and are not known otherwise. Spills are not told apart from other local memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _WIDE = re.compile(
 _USAGE = re.compile(r"REG:(\d+)\s+STACK:(\d+)\s+SHARED:(\d+)\s+LOCAL:(\d+)")
 
 
-def facts(ptx: str, cubin: bytes | None, *, shared_bytes: int, shared_limit: int, threads: int, waves: int) -> dict[str, int | None]:
+def facts(
+    ptx: str, cubin: bytes | None, *, shared_bytes: int, shared_limit: int, threads: int, waves: int
+) -> dict[str, int | None]:
     """What the PTX and the assembled kernel say. ``threads`` is how many a multiprocessor can hold."""
     found: dict[str, int | None] = {
         "matrix_instructions": len(_MATRIX.findall(ptx)),
