@@ -67,13 +67,13 @@ def show(task: str, receipts: Sequence[Receipt]) -> None:
             if found.kernels:
                 screen.print(_table(found))
             for failed in found.failures:
-                words = f"  {failed.side}: {failed.symbol}: {failed.launches} x {failed.code.value}: {failed.detail}"
-                screen.print(Text(words), soft_wrap=True)
+                said = f"  {failed.side}: {failed.symbol}: {failed.launches} x {failed.code.value}: {failed.detail}"
+                screen.print(Text(said), soft_wrap=True)
             if found.dropped_options:
                 options = ", ".join(found.dropped_options)
                 screen.print(Text(f"  launch options that {target} does not know, left out: {options}"))
-            if found.reason:
-                screen.print(Text(f"  {found.reason}"), soft_wrap=True)
+            for words in filter(None, (found.reason, found.caveat)):
+                screen.print(Text(f"  {words}"), soft_wrap=True)
     if known:
         said = "largest figures over the launches of a kernel, of occupancy the smallest; - is not known"
         screen.print(Text(f"base > reference; {said}"))
@@ -87,8 +87,11 @@ def _table(found: TargetReport) -> Table:
     columns = [name for name in _COLUMNS if any(getattr(kernel, name) is not None for kernel in found.kernels)]
     for name in columns:
         shown.add_column(_COLUMNS[name], justify="right", no_wrap=True)
-    for kernel in found.kernels:
-        shown.add_row(Text(kernel.symbol), *(Text(cell(kernel, name)) for name in columns))
+    names = [kernel.symbol.rpartition("::")[2] for kernel in found.kernels]
+    for kernel, name in zip(found.kernels, names, strict=True):
+        shown.add_row(
+            Text(name if names.count(name) == 1 else kernel.symbol), *(Text(cell(kernel, name)) for name in columns)
+        )
     return shown
 
 

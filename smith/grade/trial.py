@@ -109,7 +109,12 @@ class Trial:
             bench.sandbox, self.place, self.environment, self.bundle.recipe, COMPILE, prelude=self.bundle.prelude
         )
         with shared(bench.store.layout.quiet):
-            return compile_launches(stage, launches, targets, known, jobs)
+            done = compile_launches(stage, launches, targets, known, jobs)
+        done.answers = {
+            target: [a.model_copy(update={"detail": _portable(a.detail, self.place, self.environment)}) for a in some]
+            for target, some in done.answers.items()
+        }
+        return done
 
 
 def join(runs: Sequence[TestRun]) -> TestRun:

@@ -86,6 +86,8 @@ class Compiler(Record):
     kind: Literal["compiler"]
     triton: str
     targets: tuple[str, ...]
+    note: str = ""
+    """What it leaves out."""
 
 
 class Compiled(CompiledLaunch):

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from smith.harness.channel import Channel, Compiled, Compiler
 from smith.harness.stage import Stage
@@ -28,6 +29,8 @@ class CompiledSide:
 
     answers: dict[str, list[CompiledLaunch]] = field(default_factory=dict)
     triton: str = ""
+    caveat: str = ""
+    """What this compiler leaves out on AMD targets."""
     seconds: float = 0.0
     note: str = ""
     """Why answers are missing, where some are."""
@@ -39,34 +42,36 @@ def processors() -> int:
 
 
 def compile_launches(
-    stage: Stage, launches: Sequence[Launch], targets: Sequence[str], known: Mapping[str, Sequence[str]], jobs: int
+    stage: Stage,
+    launches: Sequence[Launch],
+    targets: Sequence[str],
+    known: Mapping[str, Sequence[str]],
+    jobs: int,
+    *,
+    launch_s: float = LAUNCH_S,
 ) -> CompiledSide:
-    """Compile every launch for every target with at most ``jobs`` workers.
+    """Compile every launch for every target with at most ``jobs`` workers, ``launch_s`` for each at most.
 
     Launches whose key is among ``known`` (by target) are not compiled again; their answer says so. Whatever the tree's
     code does to the compilers is a result; an answer that does not come is ``not_tried``.
     """
     side = CompiledSide()
-    limit = min(MOST_S, START_S + IMPORT_S + LAUNCH_S * len(launches) * len(targets))
+    limit = min(MOST_S, START_S + IMPORT_S + launch_s * len(launches) * len(targets))
     with Channel() as channel:
-        plan = {
+        plan: dict[str, Any] = {
             "root": stage.source,
             "python_path": list(stage.recipe.python_path),
             "prelude": stage.prelude_inside,
             "tmp": stage.tmp,
-            "launches": [
-                launch.model_dump(mode="json", exclude={"grid"}, exclude_defaults=True) for launch in launches
-            ],
+            "launches": [launch.model_dump(mode="json", exclude_defaults=True) for launch in launches],
             "targets": list(targets),
             "known": {target: list(keys) for target, keys in known.items()},
             "jobs": max(1, jobs),
-            "launch_s": LAUNCH_S,
+            "launch_s": launch_s,
             "import_s": IMPORT_S,
             "key": channel.key.hex(),
             "channel": channel.fd,
         }
-        for launch, told in zip(launches, plan["launches"], strict=True):
-            told["options"] = [o.model_dump(mode="json", exclude_defaults=True) for o in launch.options]
         ended = stage.run(
             stage.module("compile_launches"),
             Limits(wall_s=limit, memory_bytes=(8 << 30) + WORKER_BYTES * jobs),
@@ -79,7 +84,7 @@ def compile_launches(
     able: tuple[str, ...] | None = None
     for record in channel.records:
         if isinstance(record, Compiler):
-            side.triton, able = record.triton, record.targets
+            side.triton, side.caveat, able = record.triton, record.note[:200], record.targets
         elif isinstance(record, Compiled) and record.target in answers and 0 <= record.launch < len(launches):
             plain = CompiledLaunch(**record.model_dump(exclude={"kind", "target", "launch"}))
             answers[record.target][record.launch] = plain

@@ -187,21 +187,17 @@ def main() -> int:
             versions[name] = str(getattr(importlib.import_module(name), "__version__", ""))
         except ImportError:
             continue
-    _spare_a_digest()
+    note = ""
+    if "triton" in versions:
+        differences: Any = importlib.import_module("smith.device.compiler.versions")
+        differences.spare_a_digest()
+        note = differences.do_without_linker()
     plan["targets"] = _targets(plan["targets"])
-    send("compiler", triton=versions.get("triton", ""), targets=plan["targets"])
+    send("compiler", triton=versions.get("triton", ""), targets=plan["targets"], note=note)
     if "triton" in versions:
         Pool(plan, send).run()
     send("end", status=0)
     return 0
-
-
-def _spare_a_digest() -> None:
-    """Triton digests its libraries, a second's work, to tell caches on disk apart; each cache is a fresh one here."""
-    for name in ("triton.runtime.cache", "triton.compiler.compiler"):
-        module = sys.modules.get(name)
-        if hasattr(module, "triton_key"):
-            module.triton_key = lambda: "smith"  # type: ignore[union-attr]
 
 
 def _targets(asked: list[str]) -> list[str]:

@@ -180,6 +180,8 @@ class TargetReport(Record):
     """Launch options of another vendor's targets, left out here."""
     compiler: str = ""
     """The version of triton."""
+    caveat: str = Field(default="", exclude_if=lambda caveat: not caveat)
+    """What that compiler leaves out."""
     reason: str = Field(default="", exclude_if=lambda reason: not reason)
     """Why nothing was tried."""
     kernels: tuple[KernelReport, ...] = ()

@@ -74,7 +74,7 @@ class Gate:
         """What each target gives. ``trees`` and ``captured`` have the sides ``base`` and ``reference``."""
         before = CompiledBefore(bench.store.layout.compiled, bundle.spec.source.repo)
         answers: dict[str, dict[str, list[CompiledLaunch]]] = {}
-        compiler = note = ""
+        compiler = note = caveat = ""
         for side in ("reference", "base"):
             launches = list(captured[side].launches.values())
             answers[side] = {target: [] for target in self.targets}
@@ -83,7 +83,7 @@ class Gate:
             with trial(bench, bundle, environment, trees[side]) as place:
                 known = before.keys(launches, self.targets)
                 done = place.compile(launches, self.targets, known, self.jobs)
-            compiler, note = compiler or done.triton, note or done.note
+            compiler, note, caveat = compiler or done.triton, note or done.note, caveat or done.caveat
             answers[side] = before.complete(launches, done.answers)
         return {
             target: report(
@@ -92,6 +92,7 @@ class Gate:
                 compiler=compiler,
                 missed=sum(one.missed for one in captured.values()),
                 note=note,
+                caveat=caveat if find_target(target).backend == "hip" else "",
             )
             for target in self.targets
         }
@@ -104,6 +105,7 @@ def report(
     compiler: str,
     missed: int,
     note: str,
+    caveat: str = "",
 ) -> TargetReport:
     """One target's report, from the answers of both sides."""
     reference = answers["reference"]
@@ -127,6 +129,7 @@ def report(
         failures=_failures(launches, answers),
         dropped_options=tuple(sorted({name for some in answers.values() for a in some for name in a.dropped})),
         compiler=compiler,
+        caveat=caveat,
         reason=reason,
         kernels=tuple(
             KernelReport(symbol=symbol, baseline=sides["base"].get(symbol), **facts.model_dump())

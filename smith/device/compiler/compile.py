@@ -43,7 +43,7 @@ class Compiler:
         except _Known:
             said["cached"] = True
         except Exception as error:
-            said["failure"], said["detail"] = reason_of(error)
+            said["failure"], said["detail"] = reason_of(error, compiling=bool(self._key))
         if self._dropped:
             said["dropped"] = self._dropped
         return {**said, "key": self._key, "seconds": round(time.perf_counter() - began, 4)}

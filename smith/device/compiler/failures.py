@@ -12,8 +12,11 @@ class OutOfResources(Exception):
     """The kernel compiled and asks for more than the target has."""
 
 
-def reason_of(error: BaseException) -> tuple[str, str]:
-    """Code and detail: by class, and for what the compiler itself raised by who raised it."""
+def reason_of(error: BaseException, *, compiling: bool = True) -> tuple[str, str]:
+    """Code and detail: by class, and for what the compiler itself raised by who raised it.
+
+    ``compiling`` is false where the error came before: Triton refuses sources when it digests them, too.
+    """
     text = " ".join(str(error).split())[:DETAIL] or type(error).__name__
     if isinstance(error, (NotFound, LookupError)) and not isinstance(error, KeyError):
         return "not_found", text
@@ -31,7 +34,7 @@ def reason_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, (TypeError, KeyError)):
         # Raised while Triton binds a launch: an argument or option that this version or target does not know.
         return "binding", f"{type(error).__name__}: {text}"
-    return "back_end", f"{type(error).__name__}: {text}"
+    return "back_end" if compiling else "language", f"{type(error).__name__}: {text}"
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

@@ -32,6 +32,9 @@ OPTIONS = frozenset(
 )  # fmt: skip
 """Names that Triton takes as launch options even where a kernel has a parameter of that name."""
 
+_OF_THE_CALL = frozenset({"grid", "warmup"})
+"""Before 3.5 or so they come along with the options."""
+
 _I: Any = triton_interpreter
 
 
@@ -107,7 +110,7 @@ class Capture:
         options = [
             {"name": name, **describe(value, constant=True), "constant": True}
             for name, value in sorted(kwargs.items())
-            if name not in kernel.names and value is not None
+            if name not in kernel.names and name not in _OF_THE_CALL and value is not None
         ]
         told = {**kernel.told, "arguments": arguments, "options": options}
         key = json.dumps(told)
