@@ -233,7 +233,7 @@ def launch_of(symbol: str, module: str = "kern", line: int = 3, **more: object) 
     )
 
 
-STAGES = {"name": "num_stages", "kind": "integer", "text": "8", "constant": True}
+WARPS = {"name": "num_warps", "kind": "integer", "text": "8", "constant": True}
 POINTER = {"name": "x", "kind": "pointer", "text": "float32", "traits": ("aligned",)}
 
 
@@ -245,11 +245,7 @@ def test_hand_made_launches_that_cannot_compile(bench: Bench) -> None:
         @triton.jit
         def greedy(x, N: tl.constexpr):
             i = tl.arange(0, N)
-            sums = tl.zeros((N, N), tl.float32)
-            for k in range(0, 64 * N, N):
-                at = x + k + i[:, None] * N + i[None, :]
-                sums += tl.dot(tl.load(at), tl.load(at + N * N))
-            tl.store(x + i, sums.sum(1))
+            tl.store(x + i, tl.gather(tl.load(x + i), i, 0))
         import os
         @triton.constexpr_function
         def hidden():
@@ -267,15 +263,15 @@ def test_hand_made_launches_that_cannot_compile(bench: Bench) -> None:
 
     launches = [
         launch_of("greedy", line=2, arguments=(POINTER, sized(16))),
-        launch_of("greedy", line=2, arguments=(POINTER, sized(64)), options=(STAGES,)),
+        launch_of("greedy", line=2, arguments=(POINTER, sized(32768)), options=(WARPS,)),
         launch_of("greedy", line=2, arguments=(POINTER, {"name": "N", "kind": "other", "text": "enum:Mode"})),
         launch_of("greedy", line=2, arguments=(POINTER,)),
         launch_of("greedy", line=9, arguments=(POINTER, sized(16))),
-        launch_of("asking", line=14, arguments=(POINTER,)),
+        launch_of("asking", line=10, arguments=(POINTER,)),
         launch_of("k", "broken"),
         launch_of("k", "leaving"),
     ]
-    side = compile_launches(stage(bench), launches, ["gfx942"], {}, 1)
+    side = compile_launches(stage(bench), launches, ["gfx942", "gfx950"], {}, 2)
     assert [a.failure for a in side.answers["gfx942"]] == [
         None,
         CompileFailure.OUT_OF_RESOURCES,
@@ -287,6 +283,9 @@ def test_hand_made_launches_that_cannot_compile(bench: Bench) -> None:
         CompileFailure.IMPORT_FAILED,
     ], side
     assert "65536" in side.answers["gfx942"][1].detail
+    # Which has more LDS.
+    larger = side.answers["gfx950"][1]
+    assert larger.failure is None and larger.facts is not None and larger.facts.lds_bytes == 131072
     assert "needs a GPU" in side.answers["gfx942"][6].detail
 
 
