@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from smith.cli import isa
 from smith.cli.common import json_option, print_json, screen, store
 from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
@@ -14,7 +15,6 @@ from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
 from smith.records.task import Variant
-from smith.validate.sanitize import told
 
 
 @click.group("task")
@@ -24,9 +24,10 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("task")
+@click.option("--isa", "as_isa", is_flag=True, help="Show what its kernels compiled to, base beside reference.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, task: str, as_json: bool) -> None:
+def show(ctx: click.Context, task: str, as_isa: bool, as_json: bool) -> None:
     """Show TASK: what it is, and what is known about it."""
     found = store(ctx)
     bundle = found.load(task)
@@ -42,6 +43,9 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
                 "receipts": [document(r) for r in receipts],
             }
         )
+        return
+    if as_isa:
+        isa.show(bundle.id, receipts)
         return
     source = bundle.spec.source
     lines = [
@@ -65,7 +69,7 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
             + (f", on the base {r.base_fails.failure.value}" if r.base_fails else "")
             + "".join(f"; {line}" for line in remarks(r))
         )
-        lines += [f"    {line}" for line in told(r.sanitizer)] if r.sanitizer is not None else []
+        lines += [f"    {line}" for line in isa.lines(r)]
     if not receipts:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:

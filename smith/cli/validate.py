@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from smith import sandbox as sandboxes
+from smith.cli import isa
 from smith.cli.common import (
     choose_tasks,
     device_option,
@@ -30,10 +31,13 @@ from smith.freeze.bundle import Store
 from smith.gpus.lease import DeviceBusy
 from smith.grade.devices import Devices
 from smith.grade.environments import Environments
+from smith.harness.compiling import processors
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
 from smith.validate.devices import choose_device
+from smith.validate.gate import Gate, parse_targets
 from smith.validate.receipts import keep
+from smith.validate.sanitize import told
 from smith.validate.validate import Step, Validation, refused
 
 
@@ -46,6 +50,7 @@ from smith.validate.validate import Step, Validation, refused
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
 @click.option("--sanitize", is_flag=True, help="Also look for wild, uninitialised and racing accesses (interpreter).")
+@click.option("--targets", help="Compile the captured launches for these GPUs too, e.g. gfx942,gfx950,sm_90.")
 @sandbox_option
 @click.option(
     "--recheck", is_flag=True, help="Run nothing: TASKs are receipt files; repeat the decision of each from its facts."
@@ -62,6 +67,7 @@ def command(
     repeats: int,
     jobs: int,
     sanitize: bool,
+    targets: str | None,
     sandbox: str,
     recheck: bool,
     as_json: bool,
@@ -71,7 +77,8 @@ def command(
     A receipt that found the same before stays as it is, so that panels go on pinning it; only one that holds too few
     facts to be checked again (made by an earlier version) is replaced. Exit status 1 where a task is not valid.
     With --sanitize one more run of both is watched: what it finds stands in the receipt, and the verdict does not hang
-    on it.
+    on it. With --targets every distinct launch of a kernel that the tests made is compiled for each target; that needs
+    no GPU and does not change the verdict.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too
@@ -84,6 +91,7 @@ def command(
         ctx.exit(recheck_files(paths, as_json))
     found = store(ctx)
     ids = choose_tasks(found, tasks, panel, everything)
+    gate = Gate(parsed, max(1, processors() // jobs)) if (parsed := parse_targets(targets)) else None
     devices = machine_devices(device_wait)
     receipts = validate_all(
         found,
@@ -94,11 +102,14 @@ def command(
         sandbox=sandbox,
         devices=devices,
         sanitizer=sanitize,
+        gate=gate,
     )
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
         screen.print(table(receipts))
+        if gate is not None:
+            screen.print(isa.summary(receipts))
         for r in receipts:
             for line in remarks(r):
                 screen.print(Text(f"{r.task}: {line}"), soft_wrap=True)
@@ -115,6 +126,7 @@ def validate_all(
     sandbox: str,
     devices: Devices,
     sanitizer: bool = False,
+    gate: Gate | None = None,
 ) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
@@ -140,6 +152,7 @@ def validate_all(
                             builder=environments.build,
                             step=step,
                             sanitizer=sanitizer,
+                            gate=gate,
                         )
                         receipt = validation.receipt()
                 except DeviceBusy as error:
@@ -177,6 +190,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "environment": receipt.environment.name if receipt.environment else None,
         "hardware": whole.get("hardware"),
         "not_proved": whole["not_proved"],
+        **({"targets": whole["targets"]} if receipt.targets else {}),
     }
 
 

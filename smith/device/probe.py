@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smith.device.interpreter.target import TARGETS, Target
 from smith.gpus.base import KINDS as GPUS
 from smith.gpus.base import Run, Which
 from smith.gpus.machine import Machine
@@ -62,10 +64,26 @@ def _compile() -> DeviceFact:
         for entry in folder.iterdir()
         if (entry / "compiler.py").is_file()
     )
-    details = {**found, "backends": " ".join(backends)}
-    if not backends:
-        return DeviceFact("compile", False, "this triton carries no back end", details)
-    return DeviceFact("compile", True, "the compiler is here; this version of smith has no compile gate yet", details)
+    able = [
+        target.arch
+        for target in TARGETS.values()
+        if _BACKENDS[target.backend] in backends and _assembles(target, folders)
+    ]
+    details = {**found, "backends": " ".join(backends), "targets": " ".join(able)}
+    if not able:
+        return DeviceFact("compile", False, "this triton carries no back end that smith knows a target of", details)
+    reason = f"captured launches of Triton kernels compile for {', '.join(able)} (smith validate --targets)"
+    return DeviceFact("compile", True, reason, details)
+
+
+def _assembles(target: Target, folders: Sequence[Path]) -> bool:
+    """NVIDIA's kernels are assembled by a program, which not every build of triton carries."""
+    if target.backend != "cuda" or os.environ.get("TRITON_PTXAS_PATH"):
+        return True
+    return any((folder / "nvidia" / "bin" / "ptxas").is_file() for folder in folders)
+
+
+_BACKENDS = {"hip": "amd", "cuda": "nvidia"}
 
 
 def _compiler(which: Which, run: Run) -> DeviceFact:
@@ -139,7 +157,8 @@ def _clang_amdgpu(which: Which, run: Run) -> DeviceFact:
     for candidate in candidates:
         path = which(candidate)
         if path is not None and "amdgcn" in run([path, "--print-targets"]).output:
-            return DeviceFact("clang-amdgpu", True, "HIP C++ compiles for AMD GPUs", {"path": path})
+            reason = "this clang compiles HIP C++ for AMD GPUs; this version of smith does not use it yet"
+            return DeviceFact("clang-amdgpu", True, reason, {"path": path})
     return DeviceFact("clang-amdgpu", False, "no clang with the amdgcn target on PATH")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smith.freeze.bundle import Bundle, Store
@@ -11,11 +11,14 @@ from smith.git.patches import apply
 from smith.git.trees import materialise, overlay
 from smith.grade.quiet import shared
 from smith.harness.build import build
+from smith.harness.compiling import CompiledSide, compile_launches
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
+from smith.harness.run import Capture, Group, collect, run_groups
 from smith.harness.run import Collection as Collected
-from smith.harness.run import Group, collect, run_groups
+from smith.harness.stage import COMPILE, Stage
 from smith.paths import remove_tree
+from smith.records.compiled import Launch
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
 
@@ -69,6 +72,7 @@ class Trial:
         alone: Collection[str] = (),
         sanitize: bool = False,
         seed: int = 0,
+        capture: Capture | None = None,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
@@ -99,8 +103,25 @@ class Trial:
                     prelude=self.bundle.prelude,
                     seed=seed,
                     sanitize=sanitize,
+                    capture=capture,
                 )
             )
+
+    def compile(
+        self, launches: Sequence[Launch], targets: Sequence[str], known: Mapping[str, Sequence[str]], jobs: int
+    ) -> CompiledSide:
+        """Compile captured launches of this tree, as :func:`smith.harness.compiling.compile_launches` has it."""
+        bench = self.bench
+        stage = Stage(
+            bench.sandbox, self.place, self.environment, self.bundle.recipe, COMPILE, prelude=self.bundle.prelude
+        )
+        with shared(bench.store.layout.quiet):
+            done = compile_launches(stage, launches, targets, known, jobs)
+        done.answers = {
+            target: [a.model_copy(update={"detail": _portable(a.detail, self.place, self.environment)}) for a in some]
+            for target, some in done.answers.items()
+        }
+        return done
 
 
 def join(runs: Sequence[TestRun]) -> TestRun:
@@ -113,6 +134,8 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         complete=all(r.complete for r in runs),
         seconds=sum(r.seconds for r in runs),
         note="; ".join(r.note for r in runs if r.note),
+        captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
+        uncaptured=sum(r.uncaptured for r in runs),
     )
 
 

@@ -6,7 +6,8 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from smith.harness.channel import Announced, AnyRecord, Collected, End, Hello, Result, Start, Uncollected
+from smith.harness.channel import Announced, AnyRecord, Captured, Collected, End, Hello, Result, Start, Uncollected
+from smith.records.compiled import Launch
 from smith.records.results import Failure, Outcome, TestResult
 
 INTERNAL_ERROR, USAGE_ERROR = 3, 4
@@ -25,6 +26,7 @@ class Account:
     announced: dict[str, None] = field(default_factory=dict)
     open: str | None = None
     results: dict[str, TestResult] = field(default_factory=dict)
+    captured: list[Launch] = field(default_factory=list)
     end: End | None = None
     fault: str | None = None
     death: Failure | None = None
@@ -65,6 +67,8 @@ class Account:
                 self.open = record.id
             case Result():
                 return self._finish(record)
+            case Captured():
+                self.captured.append(Launch(**record.model_dump(exclude={"kind"})))
             case End():
                 self.end = record
             case _:

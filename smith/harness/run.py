@@ -84,6 +84,13 @@ class Group:
     stop_after_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Capture:
+    """Asks for the distinct launches of kernels in files of the tree, except those below ``excluded``."""
+
+    excluded: tuple[str, ...] = ()
+
+
 def run(
     sandbox: Sandbox,
     place: Place,
@@ -134,6 +141,7 @@ def run_groups(
     source_writable: bool = False,
     seed: int = 0,
     sanitize: bool = False,
+    capture: Capture | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -152,6 +160,7 @@ def run_groups(
             "id_timeout_s": group.id_timeout_s,
             "stop_after_s": group.stop_after_s,
             "wall_s": group.wall_s,
+            "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
         }
         plans.append((plan, frozenset(expected)))
     return [
@@ -162,6 +171,8 @@ def run_groups(
             complete=s.account.complete,
             seconds=s.seconds,
             note=s.note,
+            captured=tuple(s.account.captured),
+            uncaptured=s.account.end.uncaptured if s.account.end else 0,
         )
         for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
     ]

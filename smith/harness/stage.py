@@ -20,6 +20,8 @@ from smith.sandbox.limits import PATH
 SHOWN = ("__init__.py", "inside", "device")
 """What of the package ``smith`` is shown inside; nothing there knows an expectation."""
 PRELUDE = "prelude.py"
+COMPILE = "compile"
+"""The device of a process that compiles and runs no kernel."""
 PLUGIN = "smith.device.interpreter.plugin"
 NATIVE = "smith.device.native.plugin"
 
@@ -93,6 +95,8 @@ class Stage:
         if is_gpu(self.device):
             variables |= {"SMITH_DEVICE": self.device}
         variables |= self.recipe.env
+        if self.kind == COMPILE:
+            variables.pop("TRITON_INTERPRET", None)
         inherited = variables.get("PYTHONPATH")
         return variables | {"PYTHONPATH": f"{self.lib}:{inherited}" if inherited else self.lib}
 

@@ -23,13 +23,23 @@ Launches = Callable[[], dict[str, int]]
 Findings = Callable[[], list[dict[str, Any]]]
 
 
+Uncaptured = Callable[[], int]
+
+
 class Reporter:
     """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far, and
-    ``findings`` what the sanitizer saw."""
+    ``findings`` what the sanitizer saw; ``uncaptured`` says how many launches could not be told."""
 
-    def __init__(self, plan: dict[str, Any], send: Send, launches: Launches, findings: Findings = lambda: []) -> None:
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        send: Send,
+        launches: Launches,
+        findings: Findings = lambda: [],
+        uncaptured: Uncaptured = lambda: 0,
+    ) -> None:
         self._send = send
-        self._launches, self._findings = launches, findings
+        self._launches, self._findings, self._uncaptured = launches, findings, uncaptured
         self._root = os.path.realpath(plan["root"])
         self._only_collect = plan["mode"] == "collect"
         self._wanted: list[str] = list(plan.get("ids", ()))
@@ -143,7 +153,7 @@ class Reporter:
         """Send the closing record, once."""
         if not self.ended:
             self.ended = True
-            self._send("end", status=status, stopped=self._stopped)
+            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured())
 
     def _report(self) -> None:
         outcome, failure = self._phases.outcome()

@@ -23,7 +23,7 @@ import pytest
 from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide, read_line, run_child
 from smith.inside.outcomes import text_of
-from smith.inside.reporter import Findings, Launches, Reporter, uncollected
+from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
 
 # They rerun, reorder, distribute or time tests, which is the harness's business.
@@ -80,7 +80,7 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
-    reporter = Reporter(plan, send, _launches(), _findings())
+    reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
     status = _pytest(plan, send, [*plugins, reporter])
     reporter.end(status)
     return status
@@ -160,6 +160,15 @@ def _findings() -> Findings:
     """A function that gives what the sanitizer saw since it was last called."""
     module: Any = sys.modules.get(SANITIZER)
     return (lambda: []) if module is None else module.take
+
+
+def _capture(plan: dict[str, Any], send: Send) -> Uncaptured:
+    """Tell of distinct launches where the plan asks for them; gives how many could not be told."""
+    if plan.get("capture") is None:
+        return lambda: 0
+    module: Any = importlib.import_module("smith.device.interpreter.capture")
+    capture = module.install(lambda launch: send("launch", **launch), plan["root"], plan["capture"])
+    return lambda: int(capture.dropped)
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.compiled import TargetReport
 from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import FAILING, Facts
 from smith.records.hardware import UsedHardware
@@ -174,6 +175,8 @@ class Receipt(Document):
     """Wrong and alternative solutions of the bundle, as tried."""
     sanitizer: SanitizerReport | None = Field(default=None, exclude_if=lambda report: report is None)
     """What the sanitizer saw, where it was asked for; the verdict does not hang on it."""
+    targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
+    """By target, what compiling the captured launches gave, where it was asked for."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
@@ -205,5 +208,7 @@ class Receipt(Document):
                 [r.code for r in self.reasons] == [r.code for r in other.reasons],
                 (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
                 (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
+                # Not to have asked contradicts nothing.
+                all(other.targets.get(target) == found for target, found in self.targets.items()),
             )
         )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from smith.records.base import Record
+from smith.records.compiled import Launch
 from smith.records.memory import MemoryFinding
 
 
@@ -95,6 +96,10 @@ class TestRun(Record):
     """Whether the closing record came: announced, finished and expected ids agree."""
     seconds: float = 0.0
     note: str = ""
+    captured: tuple[Launch, ...] = Field(default=(), exclude_if=lambda launches: not launches)
+    """Distinct launches of kernels, where they were asked for."""
+    uncaptured: int = Field(default=0, exclude_if=lambda count: not count)
+    """Launches that were too many or too large to be told."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""

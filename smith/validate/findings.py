@@ -9,12 +9,14 @@ from typing import Protocol
 from smith import __version__
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
+from smith.records.compiled import TargetReport
 from smith.records.decision import BaseFails, NothingFails, PassRate
 from smith.records.facts import Facts
 from smith.records.hardware import UsedHardware
 from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Timing, Verdict
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.sanitizer import SanitizerReport
+from smith.validate.gate import Captured
 from smith.verdict.decide import Decision, decide
 
 OF_VERSIONS = frozenset(
@@ -50,6 +52,8 @@ class Findings:
     timing: Timing | None = None
     probes: list[ProbeResult] = field(default_factory=list)
     arms: list[Arm] = field(default_factory=list)
+    targets: dict[str, TargetReport] = field(default_factory=dict)
+    captured: dict[str, Captured] = field(default_factory=lambda: {"base": Captured(), "reference": Captured()})
     tried: list[str] = field(default_factory=list)
     environment: TestEnvironment | None = None
     hardware: UsedHardware | None = None
@@ -95,6 +99,7 @@ class Findings:
             launches=self.launches,
             timing=self.timing,
             probes=tuple(self.probes),
+            targets=self.targets,
             sanitizer=self.sanitizer,
             arms=tuple(self.arms),
             repeats=repeats,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smith.records.task import SmithMetadata
 from smith.validate.findings import Findings
+from smith.validate.gate import not_proved as of_targets
 
 
 def not_proved(found: Findings, spec: SmithMetadata, device: str) -> list[str]:
@@ -12,7 +13,7 @@ def not_proved(found: Findings, spec: SmithMetadata, device: str) -> list[str]:
     interpreter = device.startswith("interpreter")
     if interpreter:
         words.append("speed: the interpreter says nothing about it")
-        words.append("that the kernels compile for a GPU, or are right on one")
+        words += of_targets(found.targets)
     counted = interpreter or (found.facts is not None and found.facts.asked.counted)
     if counted and spec.variant.has_own_start and found.fail_to_pass:
         words.append("that the kernels which are launched do all of the work: launches are counted, not results")

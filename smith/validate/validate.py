@@ -24,6 +24,7 @@ from smith.records.results import Outcome, TestResult
 from smith.records.sanitizer import SanitizerReport
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
+from smith.validate.gate import Gate
 from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
 from smith.validate.recorder import Recorder
@@ -52,9 +53,10 @@ class Validation:
         builder: Builder,
         step: Step = lambda text: None,
         sanitizer: bool = False,
+        gate: Gate | None = None,
     ) -> None:
         self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
-        self.builder, self.step = builder, step
+        self.builder, self.step, self.gate = builder, step, gate
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
@@ -68,6 +70,7 @@ class Validation:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        self._compile(found)
         if self.sanitizer and self.bench.device.startswith("interpreter"):
             found.sanitizer = self._watched(found)
         if found.hardware:
@@ -89,6 +92,14 @@ class Validation:
             return None
         trees = (self.reference_tree, self.nop_tree)
         return sanitize(self.bench, self.bundle, found.environment, trees, ids, self.step)
+
+    def _compile(self, found: Findings) -> None:
+        """Compile what was captured in the environment that the findings are of."""
+        if self.gate is None or found.environment is None:
+            return
+        self.step(f"compiling for {', '.join(self.gate.targets)}")
+        trees = {"base": self.nop_tree, "reference": self.reference_tree}
+        found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
@@ -150,7 +161,7 @@ class Validation:
         if not chosen:
             return self._stopped(found, *fault)
         record = self._recorder()
-        arms = Arms(lambda leg: self._arm(environment, leg), record, repeats=self.repeats)
+        arms = Arms(lambda leg: self._arm(environment, leg, found), record, repeats=self.repeats)
         found.arms = arms.run(chosen)
         decision = found.decide(record.facts(), self.bench.device)
         if decision.wants_timing:
@@ -228,7 +239,7 @@ class Validation:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def _arm(self, environment: TestEnvironment, leg: Leg) -> Ran:
+    def _arm(self, environment: TestEnvironment, leg: Leg, found: Findings) -> Ran:
         """One run of one arm in a fresh place. Both arms of a repeat share a seed."""
         self.step(f"{leg.arm} {leg.repeat}")
         tree = self.nop_tree if leg.arm == "nop" else self.reference_tree
@@ -237,9 +248,15 @@ class Validation:
             if place.build_error:
                 side = "base" if leg.arm == "nop" else "reference"
                 raise _BuildFailed(f"the {side} does not build: {place.build_error}")
-            results = place.run(leg.ids, stop_after_s=leg.stop_after_s, alone=leg.alone, seed=leg.seed).by_id()
+            capture = self.gate.wanted(self.bundle) if self.gate is not None and leg.repeat == 1 else None
+            captured = found.captured["base" if leg.arm == "nop" else "reference"]
+            run = place.run(leg.ids, stop_after_s=leg.stop_after_s, alone=leg.alone, seed=leg.seed, capture=capture)
+            captured.take(run)
+            results = run.by_id()
             if lost := cut_off(leg.ids, results):
-                results |= place.run(lost, alone=lost, seed=leg.seed).by_id()
+                run = place.run(lost, alone=lost, seed=leg.seed, capture=capture)
+                captured.take(run)
+                results |= run.by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in leg.ids}
         return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
 

@@ -76,3 +76,5 @@ def test_this_machine_answers() -> None:
     by_name = {fact.name: fact for fact in probe(Machine())}
     assert by_name["interpreter"].available
     assert "amd" in by_name["compile"].details["backends"]
+    assert {"gfx942", "gfx950"} <= set(by_name["compile"].details["targets"].split())
+    assert "gfx942" in by_name["compile"].reason
