@@ -9,6 +9,7 @@ from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
 from smith.records.results import Failure
+from smith.records.sensitivity import Sensitivity
 
 
 class Verdict(StrEnum):
@@ -130,6 +131,9 @@ class Receipt(Document):
     """Launches and nested calls of changed kernels while the fail-to-pass ids pass; for the variant ``optimize``, which
     has none, while the pass-to-pass ids do."""
     sensitivity: float | None = None
+    """Share of the planted faults that the tests caught. None where it was not measured, or nothing counts."""
+    planted: Sensitivity | None = Field(default=None, exclude_if=lambda planted: planted is None)
+    """The planted faults and what became of each."""
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
@@ -146,7 +150,12 @@ class Receipt(Document):
     seconds: float = 0.0
 
     def agrees_with(self, other: Receipt) -> bool:
-        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ.
+
+        One that knows more of planted faults than the other, or otherwise, does not agree; one that knows less does.
+        """
+        if self.planted is not None and self.planted.adds_to(other.planted):
+            return False
         return all(
             (
                 (self.task, self.tree, self.device, self.verdict)
