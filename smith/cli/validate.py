@@ -21,12 +21,13 @@ from smith.cli.common import (
     screen,
     store,
 )
-from smith.errors import EXIT_NO
+from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Store
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
+from smith.validate import sensitivity as planting
 from smith.validate.devices import choose_device
 from smith.validate.receipts import keep
 from smith.validate.validate import Step, Validation, refused
@@ -39,6 +40,11 @@ from smith.validate.validate import Step, Validation, refused
 @device_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
+@click.option("--sensitivity", is_flag=True, help="Also plant faults in the references of valid tasks and count them.")
+@click.option("--mutants", type=click.IntRange(min=0), metavar="N", help="Mutants of each reference (default 12).")
+@click.option(
+    "--sensitivity-budget", type=click.FloatRange(min=0), metavar="SECONDS", help="For all planted faults of one task."
+)
 @sandbox_option
 @json_option
 @click.pass_context
@@ -50,6 +56,9 @@ def command(
     device: str,
     repeats: int,
     jobs: int,
+    sensitivity: bool,
+    mutants: int | None,
+    sensitivity_budget: float | None,
     sandbox: str,
     as_json: bool,
 ) -> None:
@@ -59,8 +68,21 @@ def command(
     not valid.
     """
     found = store(ctx)
+    if not sensitivity and (mutants is not None or sensitivity_budget is not None):
+        raise BadInput("--mutants and --sensitivity-budget say how to measure sensitivity", hint="add --sensitivity")
+    asked = None
+    if sensitivity:
+        asked = planting.Asked(planting.MUTANTS if mutants is None else mutants, sensitivity_budget)
     ids = choose_tasks(found, tasks, panel, everything)
-    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox)
+    receipts = validate_all(
+        found,
+        ids,
+        device=device,
+        repeats=repeats,
+        jobs=jobs,
+        sandbox=sandbox,
+        sensitivity=asked if sensitivity else None,
+    )
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
@@ -68,10 +90,23 @@ def command(
         for r in receipts:
             for reason in r.reasons:
                 screen.print(Text(f"{r.task}: {reason}"))
+            if r.planted is not None:
+                screen.print(Text(f"{r.task}: {r.planted}"), soft_wrap=True)
+        if any(r.planted is not None and r.planted.survivors for r in receipts):
+            screen.print("the faults that survived: smith task show TASK --survivors")
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
-def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, jobs: int, sandbox: str) -> list[Receipt]:
+def validate_all(
+    found: Store,
+    ids: list[str],
+    *,
+    device: str,
+    repeats: int,
+    jobs: int,
+    sandbox: str,
+    sensitivity: planting.Asked | None = None,
+) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
     environments = Environments(found.layout.environments, found.layout.logs)
@@ -89,7 +124,12 @@ def validate_all(found: Store, ids: list[str], *, device: str, repeats: int, job
                 with lock:
                     found.require_sources(bundle)
                 bench = Bench(found, box_, choice.name)
-                receipt = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step).receipt()
+                validation = Validation(bundle, bench, repeats=repeats, builder=environments.build, step=step)
+                receipt = validation.receipt()
+                if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
+                    # Kept first: whoever interrupts what follows loses nothing of the validation.
+                    keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                    receipt = planting.measured(receipt, bundle, bench, validation.environment, sensitivity, step)
             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
@@ -127,7 +167,15 @@ def table(receipts: list[Receipt]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD)
     for name in ("task", "device", "verdict"):
         shown.add_column(name, no_wrap=True)
-    for name in ("fail to\npass", "pass to\npass", "flaky", "speed-up", "seconds"):
+    asked = any(r.planted is not None for r in receipts)
+    for name in (
+        "fail to\npass",
+        "pass to\npass",
+        "flaky",
+        *(["sensi-\ntivity"] if asked else []),
+        "speed-up",
+        "seconds",
+    ):
         shown.add_column(name, justify="right")
     for r in receipts:
         shown.add_row(
@@ -137,6 +185,7 @@ def table(receipts: list[Receipt]) -> Table:
             str(len(r.fail_to_pass)),
             str(len(r.pass_to_pass)),
             str(len(r.flaky)),
+            *([f"{r.sensitivity:.0%}" if r.sensitivity is not None else "-"] if asked else []),
             f"{r.timing.geomean:.2f}x" if r.timing else "-",
             f"{r.seconds:.1f}",
         )

@@ -33,8 +33,8 @@ _INDEXED = re.compile(r"(?P<before>[\w>*&]\s+[*&]?\s*)?(?<![\w.])(?P<name>[A-Za-
 _EPSILON = re.compile(r"\b\w*eps(?:ilon)?\b|\b(?:\d+\.?\d*|\.\d+)[eE]-\d+[fF]?\b")
 _OTHER_FUNCTION = {
     "exp": "exp2", "expf": "exp2f", "__expf": "exp2f", "exp2f": "expf", "log": "log2", "logf": "log2f",
-    "__logf": "log2f", "rsqrt": "sqrt", "rsqrtf": "sqrtf", "sin": "cos", "sinf": "cosf", "cos": "sin", "cosf": "sinf", "floorf": "ceilf",
-    "ceilf": "floorf", "floor": "ceil", "ceil": "floor",
+    "__logf": "log2f", "rsqrt": "sqrt", "rsqrtf": "sqrtf", "sin": "cos", "sinf": "cosf", "cos": "sin",
+    "cosf": "sinf", "floorf": "ceilf", "ceilf": "floorf", "floor": "ceil", "ceil": "floor",
 }  # fmt: skip
 _OTHER_EXTREME = {
     "fmaxf": "fminf", "fminf": "fmaxf", "fmax": "fmin", "fmin": "fmax", "max": "min", "min": "max",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from smith.mine import c_lexical, c_source
 from smith.mine.rules import Rules
 from smith.mutate import c_operators
-from smith.mutate.edits import Edit, Site
+from smith.mutate.edits import Edit, Site, line_of
 
 Operator = Callable[[str, str, int, int, str], Iterator[tuple[Edit, ...]]]
 """Of the text, the same without comments and strings, a body's begin and end, and the language."""
@@ -32,12 +32,13 @@ OPERATORS: tuple[Operator, ...] = (
 )
 
 
-def sites(text: str, path: str, rules: Rules, kernels: Collection[str]) -> list[Site]:
-    """Every site in the kernels named. Assembly has none."""
+def sites(text: str, path: str, rules: Rules, kernels: Collection[str], lines: Collection[int]) -> list[Site]:
+    """Every site in the kernels named and in those with one of ``lines``. Assembly has none."""
     plain = c_lexical.lex(text).plain
     found: list[Site] = []
     for one in c_source.locate(text, path, rules.sources):
-        if one.name in kernels:
+        span = range(line_of(text, one.begin), line_of(text, one.end) + 1)
+        if one.name in kernels or any(line in span for line in lines):
             for operator in OPERATORS:
                 for edits in operator(text, plain, one.body, one.end, one.language):
                     found.append(Site(operator.__name__, edits, one.name))

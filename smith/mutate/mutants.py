@@ -70,9 +70,9 @@ def _places(seed: str, target: Target, rules: Rules, device: str) -> Iterator[_P
         return
     text, crlf = read
     if target.path.lower().endswith(".py"):
-        sites = python_sites.sites(text, rules, target.kernels, device)
+        sites = python_sites.sites(text, rules, target.kernels, target.lines, device)
     else:
-        sites = c_sites.sites(text, target.path, rules, target.kernels)
+        sites = c_sites.sites(text, target.path, rules, target.kernels, target.lines)
     for site in sites:
         line = line_of(text, site.begin)
         if site.kernel or line in target.lines:

@@ -36,8 +36,9 @@ INVISIBLE = {"interpreter": frozenset({"barrier_removed"})}
 """Operators whose faults a kind of device can never show."""
 
 
-def sites(text: str, rules: Rules, kernels: Collection[str], device: str) -> list[Site]:
-    """Every site in the kernels named and in functions that are no kernels; empty where the file does not parse.
+def sites(text: str, rules: Rules, kernels: Collection[str], lines: Collection[int], device: str) -> list[Site]:
+    """Every site in the kernels named, in those with one of ``lines``, and in functions that are no kernels; empty
+    where the file does not parse.
 
     Other kernels are left alone: the reference did not change them.
     """
@@ -50,7 +51,8 @@ def sites(text: str, rules: Rules, kernels: Collection[str], device: str) -> lis
     found: list[Site] = []
     for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
         name = located.get((function.lineno, function.col_offset), "")
-        if not name or name in kernels:
+        span = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+        if not name or name in kernels or any(line in span for line in lines):
             found += _of_function(view, function, name, INVISIBLE.get(device.partition(":")[0], frozenset()))
     return found
 

@@ -82,9 +82,8 @@ class Sensitivity(Record):
     def adds_to(self, other: Sensitivity | None) -> bool:
         """Whether it says anything that ``other`` does not, or says it otherwise."""
         known = {f.name: f.fate for f in other.faults} if other else {}
-        return other is None or any(
-            f.fate is not Fate.NOT_TRIED and known.get(f.name) is not f.fate for f in self.faults
-        )
+        tried = [fault for fault in self.faults if fault.fate is not Fate.NOT_TRIED]
+        return other is None or any(known.get(fault.name) is not fault.fate for fault in tried)
 
     def __str__(self) -> str:
         """In a few words, for a line of the terminal."""

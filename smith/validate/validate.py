@@ -56,11 +56,14 @@ class Validation:
         except PatchError as error:
             raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
         self.judge = Judge(bundle, bench, self.nop_tree, self.reference_tree, files, step)
+        self.environment: TestEnvironment | None = None
+        """In which the receipt was found, once there is one."""
 
     def receipt(self) -> Receipt:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        self.environment = found.environment
         interpreter = self.bench.device.startswith("interpreter")
         not_proved = []
         if interpreter:
