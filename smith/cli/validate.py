@@ -74,15 +74,7 @@ def command(
     if sensitivity:
         asked = planting.Asked(planting.MUTANTS if mutants is None else mutants, sensitivity_budget)
     ids = choose_tasks(found, tasks, panel, everything)
-    receipts = validate_all(
-        found,
-        ids,
-        device=device,
-        repeats=repeats,
-        jobs=jobs,
-        sandbox=sandbox,
-        sensitivity=asked if sensitivity else None,
-    )
+    receipts = validate_all(found, ids, device=device, repeats=repeats, jobs=jobs, sandbox=sandbox, sensitivity=asked)
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
     else:
@@ -168,14 +160,8 @@ def table(receipts: list[Receipt]) -> Table:
     for name in ("task", "device", "verdict"):
         shown.add_column(name, no_wrap=True)
     asked = any(r.planted is not None for r in receipts)
-    for name in (
-        "fail to\npass",
-        "pass to\npass",
-        "flaky",
-        *(["sensi-\ntivity"] if asked else []),
-        "speed-up",
-        "seconds",
-    ):
+    more = ["faults\ncaught"] if asked else []
+    for name in ("fail to\npass", "pass to\npass", "flaky", *more, "speed-up", "seconds"):
         shown.add_column(name, justify="right")
     for r in receipts:
         shown.add_row(
