@@ -110,8 +110,8 @@ def make_panel(
 ) -> Panel:
     """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
-    Raises :class:`BadInput` for a task without a valid receipt, or whose receipts ``policy`` refuses: a panel holds only
-    tasks worth betting on.
+    Raises :class:`BadInput` for a task without a valid receipt, or whose receipts ``policy`` refuses: a panel holds
+    only tasks worth betting on.
     """
     pinned = []
     for task_id in tasks:
@@ -124,7 +124,9 @@ def make_panel(
         refused = {r.receipt.device: _refusal(policy, r.receipt) for r in receipts if r.receipt.device in valid}
         valid = {device: blob for device, blob in valid.items() if not refused[device]}
         if not valid:
-            hint = f"smith validate {task_id} --sensitivity, or leave it out"
+            known = any(r.receipt.sensitivity is not None for r in receipts)
+            do = f"smith task show {task_id} --survivors" if known else f"smith validate {task_id} --sensitivity"
+            hint = f"{do}, or leave it out"
             raise BadInput(f"{task_id}: {'; '.join(refused.values())}", hint=hint)
         pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
     revision = 1

@@ -16,6 +16,8 @@ _TYPES_OF = ("triton.", "torch", "numpy", "tl.", "gl.", "ttgl.")
 _REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum", "cumprod", "reduce", "mean", "softmax"})
 _EPSILON = re.compile(r"(?:^|_)eps(?:ilon)?(?:_|$)", re.IGNORECASE)
 _INDEX = re.compile(r"stride|BLOCK|offs|program_id|pid|arange|(?:^|\W)(?:row|col)s?(?:\W|$)", re.IGNORECASE)
+_POINTER = re.compile(r"ptr|base$|^p_|_p$", re.IGNORECASE)
+_MEMORY = frozenset({"load", "store", "atomic_add", "atomic_max", "atomic_min", "atomic_xchg", "atomic_cas"})
 _SMALL, _FACTOR = 1e-3, 100
 _OTHER_FUNCTION = {
     "exp": "exp2", "exp2": "exp", "log": "log2", "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "sin": "cos",
@@ -70,7 +72,9 @@ def sign_flipped(view: View, node: ast.AST, function: Function) -> Iterator[Edit
 
 
 def plus_and_minus(view: View, node: ast.AST, function: Function) -> Iterator[Edits]:
-    """``+`` and ``-`` confused."""
+    """``+`` and ``-`` confused. A pointer less its offset is left alone: it crashes at once, and tells nothing."""
+    if _moves_pointer(view, node):
+        return
     yield from _swapped(view, node, {ast.Add: ("+", "-"), ast.Sub: ("-", "+")}, neutral=0)
 
 
@@ -153,6 +157,19 @@ def _swapped(
     edit = view.between(left, right, *pairs[type(node.op)])
     if edit is not None:
         yield (edit,)
+
+
+def _moves_pointer(view: View, node: ast.AST) -> bool:
+    """Whether a sum has a pointer on its left, by its name or because memory is read or written there."""
+    left: ast.AST = node
+    while isinstance(left, ast.BinOp | ast.AugAssign):
+        left = left.left if isinstance(left, ast.BinOp) else left.target
+    if _POINTER.search(last_name(left)):
+        return True
+    parent = view.parents[node]
+    while isinstance(parent, ast.BinOp) and node is parent.left:
+        node, parent = parent, view.parents[parent]
+    return isinstance(parent, ast.Call) and node in parent.args[:1] and last_name(parent.func) in _MEMORY
 
 
 def _two_dimensions(function: Function) -> bool:
