@@ -143,6 +143,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "pass_to_pass": whole["pass_to_pass"],
         "flaky": whole["flaky"],
         "sensitivity": receipt.sensitivity,
+        "planted": whole.get("planted"),
         "seconds": receipt.seconds,
         "launches": whole["launches"],
         "timing": whole["timing"],
