@@ -22,7 +22,7 @@ ORDER = [
     {"records", "database", "state", "score"},
     {"git", "sample", "environment", "sandbox", "device", "inside", "ledger", "verdict", "gpus"},
     {"mine", "harness"},
-    {"freeze"},
+    {"freeze", "mutate"},
     {"grade"},
     {"validate", "evaluate"},
     {"author"},

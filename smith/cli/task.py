@@ -9,11 +9,13 @@ from rich.text import Text
 
 from smith.cli import isa
 from smith.cli.common import json_option, print_json, screen, store
+from smith.cli.planted import fault_table
 from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
+from smith.records.receipt import Receipt
 from smith.records.task import Variant
 
 
@@ -25,13 +27,18 @@ def command() -> None:
 @command.command("show")
 @click.argument("task")
 @click.option("--isa", "as_isa", is_flag=True, help="Show what its kernels compiled to, base beside reference.")
+@click.option("--faults", is_flag=True, help="What became of each fault planted in the reference, and by which test.")
+@click.option("--survivors", is_flag=True, help="The planted faults that no test catches, as diffs.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, task: str, as_isa: bool, as_json: bool) -> None:
+def show(ctx: click.Context, task: str, as_isa: bool, faults: bool, survivors: bool, as_json: bool) -> None:
     """Show TASK: what it is, and what is known about it."""
     found = store(ctx)
     bundle = found.load(task)
     receipts = [s.receipt for s in receipts_of(found.layout, bundle.id, bundle.tree)]
+    if (faults or survivors) and not as_json:
+        _planted(bundle.id, receipts, faults)
+        return
     if as_json:
         print_json(
             {
@@ -74,6 +81,23 @@ def show(ctx: click.Context, task: str, as_isa: bool, as_json: bool) -> None:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:
         screen.print(Text(line), soft_wrap=True)
+
+
+def _planted(task: str, receipts: list[Receipt], every: bool) -> None:
+    """The planted faults of each device: all in a table, or the survivors' diffs."""
+    known = [(r.device, r.planted) for r in receipts if r.planted is not None]
+    if not known:
+        screen.print(Text(f"{task}: no faults were planted: smith validate {task} --sensitivity"), soft_wrap=True)
+    for device, planted in known:
+        screen.print(Text(f"{task} on {device}: {planted}; {planted.sites} sites for mutants, {planted.seconds:.0f} s"))
+        if every:
+            screen.print(fault_table(planted))
+            continue
+        for fault in planted.survivors:
+            where = f" in {fault.kernel}" if fault.kernel else ""
+            screen.print()
+            screen.print(Text(f"{fault.name}{where}: every test passes with it", style="bold"), soft_wrap=True)
+            screen.print(Text(fault.diff.rstrip("\n")), soft_wrap=True)
 
 
 def _variant(bundle: Bundle) -> str:

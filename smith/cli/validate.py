@@ -34,6 +34,7 @@ from smith.grade.environments import Environments
 from smith.harness.compiling import processors
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
+from smith.validate import sensitivity as planting
 from smith.validate.devices import choose_device
 from smith.validate.gate import Gate, parse_targets
 from smith.validate.receipts import keep
@@ -51,6 +52,11 @@ from smith.validate.validate import Step, Validation, refused
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
 @click.option("--sanitize", is_flag=True, help="Also look for wild, uninitialised and racing accesses (interpreter).")
 @click.option("--targets", help="Compile the captured launches for these GPUs too, e.g. gfx942,gfx950,sm_90.")
+@click.option("--sensitivity", is_flag=True, help="Also plant faults in the references of valid tasks and count them.")
+@click.option("--mutants", type=click.IntRange(min=0), metavar="N", help="Mutants of each reference (default 12).")
+@click.option(
+    "--sensitivity-budget", type=click.FloatRange(min=0), metavar="SECONDS", help="For all planted faults of one task."
+)
 @sandbox_option
 @click.option(
     "--recheck", is_flag=True, help="Run nothing: TASKs are receipt files; repeat the decision of each from its facts."
@@ -68,6 +74,9 @@ def command(
     jobs: int,
     sanitize: bool,
     targets: str | None,
+    sensitivity: bool,
+    mutants: int | None,
+    sensitivity_budget: float | None,
     sandbox: str,
     recheck: bool,
     as_json: bool,
@@ -90,6 +99,11 @@ def command(
         paths = all_receipts(store(ctx)) if everything else [Path(name) for name in tasks]
         ctx.exit(recheck_files(paths, as_json))
     found = store(ctx)
+    if not sensitivity and (mutants is not None or sensitivity_budget is not None):
+        raise BadInput("--mutants and --sensitivity-budget say how to measure sensitivity", hint="add --sensitivity")
+    asked = None
+    if sensitivity:
+        asked = planting.Asked(planting.MUTANTS if mutants is None else mutants, sensitivity_budget)
     ids = choose_tasks(found, tasks, panel, everything)
     gate = Gate(parsed, max(1, processors() // jobs)) if (parsed := parse_targets(targets)) else None
     devices = machine_devices(device_wait)
@@ -103,6 +117,7 @@ def command(
         devices=devices,
         sanitizer=sanitize,
         gate=gate,
+        sensitivity=asked,
     )
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
@@ -113,6 +128,8 @@ def command(
         for r in receipts:
             for line in remarks(r):
                 screen.print(Text(f"{r.task}: {line}"), soft_wrap=True)
+        if any(r.planted is not None and r.planted.survivors for r in receipts):
+            screen.print("the faults that survived: smith task show TASK --survivors")
     ctx.exit(0 if all(r.verdict is Verdict.VALID for r in receipts) else EXIT_NO)
 
 
@@ -127,6 +144,7 @@ def validate_all(
     devices: Devices,
     sanitizer: bool = False,
     gate: Gate | None = None,
+    sensitivity: planting.Asked | None = None,
 ) -> list[Receipt]:
     """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
     box_ = sandboxes.make(sandbox)
@@ -155,6 +173,12 @@ def validate_all(
                             gate=gate,
                         )
                         receipt = validation.receipt()
+                        if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
+                            # Kept first: whoever interrupts what follows loses nothing of the validation.
+                            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                            receipt = planting.measured(
+                                receipt, bundle, bench, validation.environment, sensitivity, step
+                            )
                 except DeviceBusy as error:
                     refusal = str(error)
             if refusal is not None:
@@ -183,6 +207,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "base_fails": whole.get("base_fails"),
         "nothing_fails": whole.get("nothing_fails"),
         "sensitivity": receipt.sensitivity,
+        "planted": whole.get("planted"),
         "seconds": receipt.seconds,
         "launches": whole["launches"],
         "timing": whole["timing"],
@@ -207,6 +232,7 @@ def remarks(receipt: Receipt) -> list[str]:
     if receipt.base_fails is not None and receipt.base_fails.weak:
         how = receipt.base_fails.failure.value
         lines.append(f"weak: on the base no fail-to-pass test gets as far as comparing a result (at best: {how})")
+    lines += [str(receipt.planted)] if receipt.planted is not None else []
     return lines + (told(receipt.sanitizer) if receipt.sanitizer is not None else [])
 
 
@@ -216,7 +242,9 @@ def table(receipts: list[Receipt]) -> Table:
     for name in ("task", "device", "verdict"):
         shown.add_column(name, no_wrap=True)
     shown.add_column("base fails by", no_wrap=True)
-    for name in ("fail to\npass", "pass to\npass", "flaky", "speed-up", "seconds"):
+    asked = any(r.planted is not None for r in receipts)
+    more = ["faults\ncaught"] if asked else []
+    for name in ("fail to\npass", "pass to\npass", "flaky", *more, "speed-up", "seconds"):
         shown.add_column(name, justify="right")
     for r in receipts:
         shown.add_row(
@@ -227,6 +255,7 @@ def table(receipts: list[Receipt]) -> Table:
             str(len(r.fail_to_pass)),
             str(len(r.pass_to_pass)),
             str(len(r.flaky)),
+            *([f"{r.sensitivity:.0%}" if r.sensitivity is not None else "-"] if asked else []),
             f"{r.timing.geomean:.2f}x" if r.timing else "-",
             f"{r.seconds:.1f}",
         )

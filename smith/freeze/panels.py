@@ -14,6 +14,7 @@ from smith.freeze.bundle import Store
 from smith.paths import Layout
 from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
+from smith.records.policy import Policy
 from smith.records.receipt import Receipt, Verdict
 from smith.verdict.recheck import recheck
 
@@ -75,16 +76,27 @@ def load_receipt(path: Path, task_id: str, tree: str) -> StoredReceipt:
     return StoredReceipt(receipt, blob_id(data))
 
 
-def valid_tasks(store: Store) -> list[str]:
-    """Every task with a valid receipt for the tree that it has now. Raises :class:`BadInput` where there is none."""
+def valid_tasks(store: Store, policy: Policy | None = None) -> list[str]:
+    """Every task with a valid receipt, for the tree that it has now, that ``policy`` lets pass.
+
+    Raises :class:`BadInput` where there is none.
+    """
     found = []
     for task_id in store.ids():
         receipts = receipts_of(store.layout, task_id, store.load(task_id).tree)
-        if any(r.receipt.verdict is Verdict.VALID for r in receipts):
+        if any(r.receipt.verdict is Verdict.VALID and not _refusal(policy, r.receipt) for r in receipts):
             found.append(task_id)
+    if not found and policy is not None:
+        raise BadInput(
+            "no task has a valid receipt that the panel's policy lets pass", hint="smith validate --all --sensitivity"
+        )
     if not found:
         raise BadInput("no task has a valid receipt", hint="smith validate --all")
     return found
+
+
+def _refusal(policy: Policy | None, receipt: Receipt) -> str:
+    return policy.refusal(receipt) if policy is not None else ""
 
 
 def make_panel(
@@ -96,12 +108,13 @@ def make_panel(
     split: Literal["train", "held_out"] | None = None,
     sanitize: bool = False,
     replaces: Panel | None = None,
+    policy: Policy | None = None,
 ) -> Panel:
     """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
-    Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on. One whose
-    submissions must be clean (``sanitize``) holds only tasks whose reference was seen to be, where the device is the
-    interpreter.
+    Raises :class:`BadInput` for a task without a valid receipt, or whose receipts ``policy`` refuses: a panel holds
+    only tasks worth betting on. One whose submissions must be clean (``sanitize``) holds only tasks whose reference
+    was seen to be, where the device is the interpreter.
     """
     pinned = []
     for task_id in tasks:
@@ -111,6 +124,13 @@ def make_panel(
         if not valid:
             said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
             raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
+        refused = {r.receipt.device: _refusal(policy, r.receipt) for r in receipts if r.receipt.device in valid}
+        valid = {device: blob for device, blob in valid.items() if not refused[device]}
+        if not valid:
+            known = any(r.receipt.sensitivity is not None for r in receipts)
+            do = f"smith task show {task_id} --survivors" if known else f"smith validate {task_id} --sensitivity"
+            hint = f"{do}, or leave it out"
+            raise BadInput(f"{task_id}: {'; '.join(refused.values())}", hint=hint)
         if sanitize:
             for stored in receipts:
                 _require_clean(stored.receipt)
@@ -120,7 +140,13 @@ def make_panel(
         changed = (replaces.tasks, replaces.sanitize) != (tuple(pinned), sanitize)
         revision = replaces.revision + changed
     return Panel(
-        name=name, description=description, revision=revision, split=split, sanitize=sanitize, tasks=tuple(pinned)
+        name=name,
+        description=description,
+        revision=revision,
+        split=split,
+        sanitize=sanitize,
+        policy=policy,
+        tasks=tuple(pinned),
     )
 
 

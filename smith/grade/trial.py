@@ -73,11 +73,13 @@ class Trial:
         sanitize: bool = False,
         seed: int = 0,
         capture: Capture | None = None,
+        stop_at_failure: bool = False,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
-        A collection error fails a whole file; run apart, one file's error can not make another file's ids fail. Under
-        the sanitizer each id has more time.
+        With ``stop_at_failure`` those behind the first that does not pass are not run. A collection error fails a whole
+        file; run apart, one file's error can not make another file's ids fail. Under the sanitizer each id has more
+        time.
         """
         limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
         members: dict[str, list[str]] = {}
@@ -89,7 +91,15 @@ class Trial:
             if stop is not None and group[0].split("::", 1)[0] in self.bundle.selection.guards:
                 stop /= 4
             wall = limit * len(group) if stop is None else stop + limit
-            groups.append(Group(tuple(group), id_timeout_s=limit, wall_s=IMPORT_S + wall, stop_after_s=stop))
+            groups.append(
+                Group(
+                    tuple(group),
+                    id_timeout_s=limit,
+                    wall_s=IMPORT_S + wall,
+                    stop_after_s=stop,
+                    stop_at_failure=stop_at_failure,
+                )
+            )
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(

@@ -82,6 +82,8 @@ class Group:
     id_timeout_s: float
     wall_s: float
     stop_after_s: float | None = None
+    stop_at_failure: bool = False
+    """After an id that does not pass nothing more is run, of later groups neither."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def run_groups(
             "ids": expected,
             "id_timeout_s": group.id_timeout_s,
             "stop_after_s": group.stop_after_s,
+            "stop_at_failure": group.stop_at_failure,
             "wall_s": group.wall_s,
             "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
         }

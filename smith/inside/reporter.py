@@ -44,6 +44,7 @@ class Reporter:
         self._only_collect = plan["mode"] == "collect"
         self._wanted: list[str] = list(plan.get("ids", ()))
         self._stop_after_s: float | None = plan.get("stop_after_s")
+        self._stop_at_failure = bool(plan.get("stop_at_failure"))
         self._now = time.perf_counter
         self._began = self._now()
         self._clock = Clock(float(plan.get("id_timeout_s") or 0), self._stuck)
@@ -131,7 +132,10 @@ class Reporter:
             self._phases.outcomes["call"] = "failed"
             self._tear_down(item, nextitem)
             outcome.force_result(True)
-        self._report()
+        passed = self._report()
+        if self._stop_at_failure and not passed:
+            self._stopped = True
+            item.session.shouldstop = "smith: one test is enough"
         if nextitem is not None and self._stop_after_s is not None and self._now() - self._began > self._stop_after_s:
             self._stopped = True
             item.session.shouldstop = "smith: the time for this run is used up"
@@ -155,7 +159,8 @@ class Reporter:
             self.ended = True
             self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured())
 
-    def _report(self) -> None:
+    def _report(self) -> bool:
+        """Send the result of the current id; whether it passed."""
         outcome, failure = self._phases.outcome()
         self._send(
             "result",
@@ -167,6 +172,7 @@ class Reporter:
             launches={relative(key, self._root): count for key, count in self._launches().items()},
             **self._found(),
         )
+        return outcome == "passed"
 
     def _found(self) -> dict[str, Any]:
         findings = self._findings()

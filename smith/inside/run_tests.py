@@ -4,8 +4,8 @@ The first line prepares the process: ``root``, ``python_path``, ``preload``, ``d
 ``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
 (those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
-``id_timeout_s``, ``stop_after_s``, ``wall_s``, ``key`` and ``channel``. Libraries and device are loaded once, before
-the fork; no code of the repository runs in the process that reads the plans.
+``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
+loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def main() -> int:
             alone=bool(shared["alone"]),
         )
         report("ended", status=ended.status, timed_out=ended.timed_out, seconds=ended.seconds)
+        if plan.get("stop_at_failure") and ended.status != 0:
+            break
     return 0
 
 

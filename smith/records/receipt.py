@@ -14,6 +14,7 @@ from smith.records.facts import FAILING, Facts
 from smith.records.hardware import UsedHardware
 from smith.records.results import Failure, Outcome
 from smith.records.sanitizer import SanitizerReport
+from smith.records.sensitivity import Sensitivity
 
 
 class Verdict(StrEnum):
@@ -170,6 +171,9 @@ class Receipt(Document):
     """Launches and nested calls of changed kernels while the fail-to-pass ids pass; for the variant ``optimize``, which
     has none, while the pass-to-pass ids do."""
     sensitivity: float | None = None
+    """Share of the planted faults that the tests caught. None where it was not measured, or nothing counts."""
+    planted: Sensitivity | None = Field(default=None, exclude_if=lambda planted: planted is None)
+    """The planted faults and what became of each."""
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
@@ -196,19 +200,38 @@ class Receipt(Document):
     """What all of this was decided from; receipts of earlier versions have none, and cannot be checked again."""
 
     def agrees_with(self, other: Receipt) -> bool:
-        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ, and
-        ``other`` may hold what the sanitizer saw where this one was made without."""
-        watched = self.sanitizer is None or (
-            other.sanitizer is not None and self.sanitizer.agrees_with(other.sanitizer)
-        )
-        return watched and all(
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ, and what
+        only one of them was asked for."""
+        return all(
             (
                 (self.task, self.tree, self.device, self.verdict)
                 == (other.task, other.tree, other.device, other.verdict),
                 [r.code for r in self.reasons] == [r.code for r in other.reasons],
                 (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
                 (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
-                # Not to have asked contradicts nothing.
-                all(other.targets.get(target) == found for target, found in self.targets.items()),
             )
+        )
+
+    def adds_to(self, other: Receipt) -> bool:
+        """Whether it holds of what is asked for besides (targets, the sanitizer, planted faults) what ``other``, which
+        found the same, has not or has otherwise."""
+        return (
+            any(other.targets.get(target) != found for target, found in self.targets.items())
+            or (
+                self.sanitizer is not None
+                and (other.sanitizer is None or not self.sanitizer.agrees_with(other.sanitizer))
+            )
+            or (self.planted is not None and self.planted.adds_to(other.planted))
+        )
+
+    def with_what_it_lacks(self, other: Receipt) -> Receipt:
+        """This receipt with what only ``other``, which found the same, was asked for."""
+        planted = self if self.planted is not None else other
+        return self.model_copy(
+            update={
+                "targets": {**other.targets, **self.targets},
+                "sanitizer": self.sanitizer or other.sanitizer,
+                "planted": planted.planted,
+                "sensitivity": planted.sensitivity,
+            }
         )

@@ -65,11 +65,14 @@ class Validation:
         except PatchError as error:
             raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
         self.solved_files = files
+        self.environment: TestEnvironment | None = None
+        """In which the receipt was found, once there is one."""
 
     def receipt(self) -> Receipt:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
+        self.environment = found.environment
         self._compile(found)
         if self.sanitizer and self.bench.device.startswith("interpreter"):
             found.sanitizer = self._watched(found)
