@@ -22,6 +22,10 @@ MOST = 2000
 """Distinct launches of one process that are told."""
 MOST_BYTES = 4 << 20
 """Bytes of their descriptions, all together."""
+MOST_OF_ONE = 1 << 16
+MOST_ARGUMENTS = 512
+MOST_OPTIONS = 64
+"""What ``smith.records.compiled.Launch`` takes; a record that is too large would count as tampering."""
 OPTIONS = frozenset(
     {
         "num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "debug",
@@ -116,7 +120,8 @@ class Capture:
         key = json.dumps(told)
         if key in self._seen:
             return
-        if len(self._seen) >= MOST or self._bytes + len(key) > MOST_BYTES:
+        odd = len(key) > MOST_OF_ONE or len(arguments) > MOST_ARGUMENTS or len(options) > MOST_OPTIONS
+        if odd or len(self._seen) >= MOST or self._bytes + len(key) > MOST_BYTES:
             self.dropped += 1
             return
         self._seen.add(key)
