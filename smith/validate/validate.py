@@ -218,6 +218,9 @@ class Validation:
             errors = "; ".join(f"{file}: {message}" for file, message in sorted(collected.errors.items()))
             if errors:
                 return [], (ReasonCode.ENVIRONMENT, f"the reference's tests cannot be collected: {errors}"[:500])
+            if not collected.complete:
+                why = collected.note or collected.ending
+                return [], (ReasonCode.ENVIRONMENT, f"collecting the reference's tests broke off: {why}"[:500])
             return [], (ReasonCode.NO_TESTS, "the test files hold no tests")
         new: Collection[str] = ()
         changed = set(selection.changed_tests)

@@ -218,12 +218,13 @@ def test_receipts_without_planted_faults_are_the_same_bytes_as_before() -> None:
 def test_a_receipt_is_replaced_by_one_that_knows_more_and_kept_before_one_that_knows_less(
     one: Sensitivity, other: Sensitivity
 ) -> None:
-    assert not receipt(one).agrees_with(receipt(None))
-    assert receipt(None).agrees_with(receipt(one))
-    assert receipt(one).agrees_with(receipt(one))
+    assert receipt(one).agrees_with(receipt(None)) and receipt(one).adds_to(receipt(None))
+    assert not receipt(None).adds_to(receipt(one))
+    assert not receipt(one).adds_to(receipt(one))
+    assert receipt(None).with_what_it_lacks(receipt(one)) == receipt(one)
     tried = {f.name: f.fate for f in one.faults if f.fate is not Fate.NOT_TRIED}
     known = {f.name: f.fate for f in other.faults}
-    assert receipt(one).agrees_with(receipt(other)) is all(known.get(name) is fate for name, fate in tried.items())
+    assert receipt(one).adds_to(receipt(other)) is not all(known.get(name) is fate for name, fate in tried.items())
 
 
 def test_a_receipt_with_planted_faults_takes_the_place_of_one_without(tmp_path: Path) -> None:

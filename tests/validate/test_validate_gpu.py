@@ -58,6 +58,10 @@ properties = Made(name="AMD Instinct MI300X", gcnArchName="gfx942:sramecc+:xnack
 cuda = Made(device_count=lambda: len(seen), get_device_properties=lambda index: properties)
 
 
+def manual_seed(seed):
+    pass
+
+
 def ones(count, device):
     return Made(sum=lambda: Made(item=lambda: float(count)))
 """

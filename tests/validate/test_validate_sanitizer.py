@@ -124,10 +124,11 @@ def test_a_fault_that_the_memory_here_forgives_is_seen(store: Store) -> None:
     assert receipt.verdict is Verdict.INVALID
     (reason,) = receipt.reasons
     assert reason.code == "no_fail_to_pass"
-    assert "out_of_bounds_read: load of x_ptr[100] at tiny/kernels.py:9 in scale_kernel" in reason.detail
     report = receipt.sanitizer
     assert report is not None and report.clean and report.mended is not None
     assert report.mended.tests == 2 and report.base.tests == 2
+    seen = "out_of_bounds_read: load of x_ptr[100] at tiny/kernels.py:9 in scale_kernel"
+    assert seen in str(report.mended)
     assert told(report) == [f"sanitizer: the base is not clean, and the reference is: {report.mended}"]
 
 
