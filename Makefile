@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-ledger bench-mining clean
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-ledger bench-mining clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -88,6 +88,9 @@ bench-fairness: $(STAMP) ## names that hidden tests need and instructions lack: 
 bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/name, COUNT=20): time and size
 	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }
 	@$(BIN)/python benchmarks/freezing.py $(CLONE) $(if $(NAME),--name $(NAME)) $(if $(COUNT),--count $(COUNT))
+
+bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, against pytest by hand
+	@$(BIN)/python benchmarks/validation.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPEATS),--repeats $(REPEATS))
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py

@@ -97,6 +97,11 @@ class Layout:
         return self.volatile / "ledger.db"
 
     @property
+    def compiled(self) -> Path:
+        """What the compile gate remembers; it may be lost at any time."""
+        return self.volatile / "compiled.db"
+
+    @property
     def logs(self) -> Path:
         return self.volatile / "logs"
 

@@ -42,7 +42,8 @@ def new_data_repository(root: Path) -> Store:
     """An empty data repository."""
     root.mkdir(parents=True, exist_ok=True)
     subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
-    (root / "smith.toml").write_text("schema_version = 1\n")
+    # Tests run beside each other.
+    (root / "smith.toml").write_text("schema_version = 1\n\n[timing]\nforeign = 1.0\n")
     (root / ".gitignore").write_text(".smith/\n")
     return Store(Layout(root))
 

@@ -26,13 +26,21 @@ from smith.author.judge import Judge, adopt
 from smith.author.keys import find_key
 from smith.author.roles import Roles
 from smith.cli.amounts import Dollars
-from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.cli.common import (
+    device_option,
+    json_option,
+    machine_devices,
+    print_json,
+    progress,
+    sandbox_option,
+    screen,
+    store,
+)
 from smith.cli.grade import expected_receipt
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.authored import NOTE, notes
 from smith.freeze.bundle import Bundle, Store
 from smith.grade.environments import Environments
-from smith.grade.trial import Bench
 from smith.ledger import Ledger, Limits
 from smith.ledger.prices import Prices
 from smith.paths import locked, remove_tree
@@ -173,7 +181,8 @@ class _Work:
 
     def __init__(self, found: Store, bundle: Bundle, how: Reach, answers: Path | None, device: str) -> None:
         self.found, self.bundle, self.how = found, bundle, how
-        self.before = expected_receipt(found, bundle, device).receipt
+        self.devices = machine_devices()
+        self.before = expected_receipt(found, bundle, device, self.devices.machine).receipt
         found.require_sources(bundle)
         self.documents = gather(found, bundle, self.before)
         self.roles = Roles(bundle, self.documents, found.layout.prompts)
@@ -186,10 +195,15 @@ class _Work:
 
     def run(self, attempts: int, repeats: int, sandbox: str, say: Say) -> dict[str, Any]:
         found = self.found
-        bench = Bench(found, sandboxes.make(sandbox), self.before.device)
         builder = Environments(found.layout.environments, found.layout.logs).build
-        judge = Judge(found, self.bundle, bench, self.before, self.documents, builder, repeats, say)
-        with self._client(say) as (client, ledger), temporary.folder("author") as aside:
+        box, device = sandboxes.make(sandbox), self.before.device
+        purpose = f"author {self.bundle.id}"
+        with (
+            self._client(say) as (client, ledger),
+            temporary.folder("author") as aside,
+            self.devices.bench(found, box, device, purpose=purpose, step=say) as bench,
+        ):
+            judge = Judge(found, self.bundle, bench, self.before, self.documents, builder, repeats, say)
             asker = Asker(client, self.kept, self.given, found.layout.prompts, say)
             outcome = Authoring(self.roles, asker, judge, attempts=attempts, aside=aside, say=say).run()
             tree = self._adopt(outcome)

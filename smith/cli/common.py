@@ -15,6 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from smith.errors import BadInput
 from smith.freeze.bundle import Store
+from smith.gpus.lease import WAIT_S
+from smith.gpus.machine import Machine
+from smith.grade.devices import Devices
 from smith.paths import Layout, require_root
 from smith.records.config import Config
 
@@ -35,8 +38,34 @@ sandbox_option = click.option(
 def device_option(function: F) -> F:
     """``--device``, checked later against what smith knows."""
     return click.option(
-        "--device", default="auto", show_default=True, help="interpreter[:gfx942], cpu, rocm, cuda or auto."
+        "--device",
+        default="auto",
+        show_default=True,
+        help="interpreter[:gfx942], cpu, rocm[:gfx942], cuda[:sm_90], or auto: the first that the task and this "
+        "machine have.",
     )(function)
+
+
+def device_wait_option(function: F) -> F:
+    """``--device-wait``: how long to wait for a GPU that is in use."""
+    return click.option(
+        "--device-wait",
+        type=click.FloatRange(min=0),
+        default=WAIT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for a GPU that others use.",
+    )(function)
+
+
+def machine_devices(wait_s: float = WAIT_S) -> Devices:
+    """The devices of this machine. Where no bar shows what is waited for, lines on standard error do."""
+
+    def say(text: str) -> None:
+        if not console.is_terminal:
+            click.echo(text, err=True)
+
+    return Devices(Machine(), wait_s, say=say)
 
 
 def layout(ctx: click.Context) -> Layout:

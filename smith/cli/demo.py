@@ -16,7 +16,7 @@ from rich.text import Text
 from smith import sample
 from smith.cli import init
 from smith.cli import validate as validate_command
-from smith.cli.common import progress, sandbox_option, screen
+from smith.cli.common import machine_devices, progress, sandbox_option, screen
 from smith.cli.evaluate import work_on
 from smith.errors import EXIT_NO, Defect
 from smith.evaluate.run import start_run
@@ -49,7 +49,8 @@ def command(ctx: click.Context, directory: Path, jobs: int, sandbox: str) -> Non
     """
     began = time.monotonic()
     if not (directory / MARKER).exists():
-        init.make(directory)
+        # It is run beside other things, and shows the way rather than a figure.
+        init.make(directory, "\n[timing]\nforeign = 1.0\n")
     found = Store(Layout(directory.resolve()))
     frozen = _mine_and_freeze(found)
     receipts = _validate(found, frozen, jobs, sandbox)
@@ -108,15 +109,14 @@ def _mine_and_freeze(found: Store) -> list[Frozen]:
 
 def _validate(found: Store, frozen: Sequence[Frozen], jobs: int, sandbox: str) -> list[Receipt]:
     _title("validate", "baseline and reference, three times each, every time in a fresh sandbox")
+    ids, devices = [f.id for f in frozen], machine_devices()
     receipts = validate_command.validate_all(
-        found, [f.id for f in frozen], device="auto", repeats=3, jobs=jobs, sandbox=sandbox
+        found, ids, device="auto", repeats=3, jobs=jobs, sandbox=sandbox, devices=devices
     )
     screen.print(validate_command.table(receipts))
     for receipt in receipts:
-        for reason in receipt.reasons:
-            screen.print(Text(f"{receipt.task}: {reason}"), soft_wrap=True)
-        for test in receipt.flaky:
-            screen.print(Text(f"{receipt.task}: unstable, quarantined: {test}"), soft_wrap=True)
+        for line in validate_command.remarks(receipt):
+            screen.print(Text(f"{receipt.task}: {line}"), soft_wrap=True)
     return receipts
 
 

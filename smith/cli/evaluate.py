@@ -8,12 +8,21 @@ import click
 
 from smith import sandbox as sandboxes
 from smith.cli.amounts import Dollars
-from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.cli.common import (
+    device_option,
+    json_option,
+    machine_devices,
+    print_json,
+    progress,
+    sandbox_option,
+    screen,
+    store,
+)
 from smith.errors import BadInput
 from smith.evaluate.agents import NAMES
 from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
-from smith.freeze.panels import load_panel
+from smith.freeze.panels import load_panel, pinned_receipt
 from smith.records.attempt import RunConfig
 from smith.report.run_report import RunReport, headline, make_report, table
 
@@ -54,9 +63,13 @@ def command(
     if patches is not None and agent != "patch":
         raise BadInput(f"--patches is for the agent 'patch', not for {agent!r}")
     sandboxes.make(sandbox)  # what cannot work is said before anything is written
+    pinned = load_panel(found.layout, panel)
+    devices = machine_devices()
+    for name in sorted({pinned_receipt(found, task, device).receipt.device for task in pinned.tasks}):
+        devices.require(name)
     config = start_run(
         found,
-        load_panel(found.layout, panel),
+        pinned,
         agent=agent,
         options=options,
         attempts=attempts,
@@ -73,7 +86,7 @@ def command(
 def work_on(found: Store, config: RunConfig) -> RunReport:
     """Do what is left of a run, with a progress bar, and report it."""
     with progress(f"{config.agent} on {config.panel}", len(config.tasks) * config.attempts) as step:
-        execute(found, config, sandboxes.make(config.sandbox), step)
+        execute(found, config, sandboxes.make(config.sandbox), step, machine_devices())
     return make_report(found.layout, config)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,23 @@ import click
 from rich.text import Text
 
 from smith import sandbox as sandboxes
-from smith.cli.common import device_option, json_option, print_json, progress, sandbox_option, screen, store
+from smith.cli.common import (
+    device_option,
+    device_wait_option,
+    json_option,
+    machine_devices,
+    print_json,
+    progress,
+    sandbox_option,
+    screen,
+    store,
+)
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt, receipts_of
+from smith.gpus.machine import Machine
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
-from smith.grade.trial import Bench
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.receipt import Verdict
 from smith.validate.devices import choose_device
@@ -25,12 +36,22 @@ from smith.validate.devices import choose_device
 @click.argument("task")
 @click.argument("patchfile", type=click.Path(path_type=Path, dir_okay=False))
 @device_option
+@device_wait_option
 @click.option("--check", is_flag=True, help="Exit status 1 unless the verdict is solved.")
+@click.option("--sanitize", is_flag=True, help="What passes must be clean under the sanitizer too (interpreter).")
 @sandbox_option
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, task: str, patchfile: Path, device: str, check: bool, sandbox: str, as_json: bool
+    ctx: click.Context,
+    task: str,
+    patchfile: Path,
+    device: str,
+    device_wait: float,
+    check: bool,
+    sanitize: bool,
+    sandbox: str,
+    as_json: bool,
 ) -> None:
     """Grade PATCHFILE, a patch against the source that TASK starts from."""
     found = store(ctx)
@@ -39,13 +60,16 @@ def command(
         patch = patchfile.read_bytes()
     except OSError as error:
         raise BadInput(f"{patchfile}: {error.strerror}") from error
-    expected = expected_receipt(found, bundle, device)
-    bench = Bench(found, sandboxes.make(sandbox), expected.receipt.device)
+    devices = machine_devices(device_wait)
+    expected = expected_receipt(found, bundle, device, devices.machine)
+    box, name = sandboxes.make(sandbox), expected.receipt.device
     environments = Environments(found.layout.environments, found.layout.logs)
-    with progress(f"grading {bundle.id}", None) as step:
+    with progress(f"grading {bundle.id}", None) as show:
+        step: Callable[[str], None] = lambda text: show(text, 0)  # noqa: E731
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
-        result = grade(bundle, patch, expected, bench, environment, step=lambda text: step(text, 0))
+        with devices.bench(found, box, name, purpose=f"grade {bundle.id}", step=step) as bench:
+            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, step=step)
     if as_json:
         print_json(document(result))
     else:
@@ -65,7 +89,7 @@ def command(
     ctx.exit(EXIT_NO if refused else 0)
 
 
-def expected_receipt(found: Store, bundle: Bundle, device: str) -> StoredReceipt:
+def expected_receipt(found: Store, bundle: Bundle, device: str, machine: Machine) -> StoredReceipt:
     """The valid receipt of this very tree that gives the expectations.
 
     Raises :class:`BadInput` where there is none.
@@ -73,7 +97,7 @@ def expected_receipt(found: Store, bundle: Bundle, device: str) -> StoredReceipt
     stored = receipts_of(found.layout, bundle.id, bundle.tree)
     valid = [s for s in stored if s.receipt.verdict is Verdict.VALID]
     if device != "auto":
-        name = choose_device(device, bundle.spec).name
+        name = choose_device(device, bundle.spec, machine).name
         valid = [s for s in valid if s.receipt.device == name]
     if not valid:
         said = ", ".join(f"{s.receipt.device}: {s.receipt.verdict.value}" for s in stored) or "it was never validated"

@@ -60,8 +60,8 @@ def command(directory: Path) -> None:
     click.echo(f"{directory}: a data repository; next: cd {directory} and smith mine owner/name")
 
 
-def make(directory: Path) -> None:
-    """Make a data repository, inside an existing git repository or as a new one.
+def make(directory: Path, settings: str = "") -> None:
+    """Make a data repository, inside an existing git repository or as a new one; ``settings`` are tables of TOML.
 
     The marker is written last, so that a killed call is simply called again. Raises :class:`BadInput` where there is
     one already.
@@ -75,4 +75,4 @@ def make(directory: Path) -> None:
     if not inside.ok:
         argv = ["git", "init", "-q", "--template=", "--initial-branch=main", str(directory)]
         process.run(argv, env=clean_environment(), timeout_s=60).check()
-    write_atomically(directory / MARKER, b"schema_version = 1\n")
+    write_atomically(directory / MARKER, f"schema_version = 1\n{settings}".encode())

@@ -11,6 +11,7 @@ from smith.cli.common import json_option, print_json, screen, store
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.panels import check_name, load_panel, make_panel, valid_tasks
 from smith.freeze.review import notes, review
+from smith.records.policy import Policy
 
 
 @click.group("panel")
@@ -25,6 +26,12 @@ def command() -> None:
 @click.option("--description", default="", help="What the panel is for.")
 @click.option("--replace", is_flag=True, help="Replace a panel of this name; it becomes the next revision.")
 @click.option("--split", type=click.Choice(["train", "held_out"]), help="The side of a split that the panel is.")
+@click.option("--sanitize", is_flag=True, help="Submissions must be clean under the sanitizer (interpreter) too.")
+@click.option(
+    "--min-sensitivity",
+    type=click.FloatRange(0, 1),
+    help="The least share of planted faults that each task's tests must catch; kept by --replace.",
+)
 @json_option
 @click.pass_context
 def new(
@@ -35,9 +42,14 @@ def new(
     description: str,
     replace: bool,
     split: Literal["train", "held_out"] | None,
+    sanitize: bool,
+    min_sensitivity: float | None,
     as_json: bool,
 ) -> None:
-    """Pin TASKS, each with its valid receipts, as the panel NAME."""
+    """Pin TASKS, each with its valid receipts, as the panel NAME.
+
+    With --min-sensitivity, receipts below it are not pinned: --valid leaves such tasks out, naming one is refused.
+    """
     found = store(ctx)
     if bool(tasks) == valid:
         raise BadInput("give tasks, or --valid for every task that has a valid receipt")
@@ -45,9 +57,12 @@ def new(
     path = found.layout.panel(name)
     if path.exists() and not replace:
         raise BadInput(f"{path} exists", hint="--replace, or another name")
-    pinned = list(dict.fromkeys(tasks)) or valid_tasks(found)
     before = load_panel(found.layout, name) if path.exists() else None
-    panel = make_panel(found, name, pinned, description, split=split, replaces=before)
+    policy = before.policy if before is not None else None
+    if min_sensitivity is not None:
+        policy = Policy(min_sensitivity=min_sensitivity)
+    pinned = list(dict.fromkeys(tasks)) or valid_tasks(found, policy)
+    panel = make_panel(found, name, pinned, description, split=split, sanitize=sanitize, replaces=before, policy=policy)
     panel.save(path)
     if as_json:
         print_json(panel.model_dump(mode="json"))
@@ -68,8 +83,14 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         print_json(panel.model_dump(mode="json"))
         return
     screen.print(
-        Text(f"{panel.name}: {len(panel.tasks)} tasks" + (f". {panel.description}" if panel.description else ""))
+        Text(
+            f"{panel.name}: {len(panel.tasks)} tasks"
+            + (", submissions are sanitized" if panel.sanitize else "")
+            + (f". {panel.description}" if panel.description else "")
+        )
     )
+    if panel.policy is not None and panel.policy.min_sensitivity is not None:
+        screen.print(Text(f"  asks that at least {panel.policy.min_sensitivity:.0%} of the planted faults are caught"))
     for task in panel.tasks:
         screen.print(Text(f"  {task.id}  {task.tree[:12]}  {', '.join(task.receipts)}"), soft_wrap=True)
 

@@ -7,12 +7,15 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from smith.cli import isa
 from smith.cli.common import json_option, print_json, screen, store
-from smith.cli.validate import document
+from smith.cli.planted import fault_table
+from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
 from smith.git.trees import materialise
+from smith.records.receipt import Receipt
 from smith.records.task import Variant
 
 
@@ -23,13 +26,19 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("task")
+@click.option("--isa", "as_isa", is_flag=True, help="Show what its kernels compiled to, base beside reference.")
+@click.option("--faults", is_flag=True, help="What became of each fault planted in the reference, and by which test.")
+@click.option("--survivors", is_flag=True, help="The planted faults that no test catches, as diffs.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, task: str, as_json: bool) -> None:
+def show(ctx: click.Context, task: str, as_isa: bool, faults: bool, survivors: bool, as_json: bool) -> None:
     """Show TASK: what it is, and what is known about it."""
     found = store(ctx)
     bundle = found.load(task)
     receipts = [s.receipt for s in receipts_of(found.layout, bundle.id, bundle.tree)]
+    if (faults or survivors) and not as_json:
+        _planted(bundle.id, receipts, faults)
+        return
     if as_json:
         print_json(
             {
@@ -41,6 +50,9 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
                 "receipts": [document(r) for r in receipts],
             }
         )
+        return
+    if as_isa:
+        isa.show(bundle.id, receipts)
         return
     source = bundle.spec.source
     lines = [
@@ -61,12 +73,31 @@ def show(ctx: click.Context, task: str, as_json: bool) -> None:
     for r in receipts:
         lines.append(
             f"  {r.device}: {r.verdict.value}, {len(r.fail_to_pass)} fail-to-pass, {len(r.pass_to_pass)} pass-to-pass"
-            + "".join(f"; {reason}" for reason in r.reasons)
+            + (f", on the base {r.base_fails.failure.value}" if r.base_fails else "")
+            + "".join(f"; {line}" for line in remarks(r))
         )
+        lines += [f"    {line}" for line in isa.lines(r)]
     if not receipts:
         lines.append("  no receipt for this tree: validate it")
     for line in lines:
         screen.print(Text(line), soft_wrap=True)
+
+
+def _planted(task: str, receipts: list[Receipt], every: bool) -> None:
+    """The planted faults of each device: all in a table, or the survivors' diffs."""
+    known = [(r.device, r.planted) for r in receipts if r.planted is not None]
+    if not known:
+        screen.print(Text(f"{task}: no faults were planted: smith validate {task} --sensitivity"), soft_wrap=True)
+    for device, planted in known:
+        screen.print(Text(f"{task} on {device}: {planted}; {planted.sites} sites for mutants, {planted.seconds:.0f} s"))
+        if every:
+            screen.print(fault_table(planted))
+            continue
+        for fault in planted.survivors:
+            where = f" in {fault.kernel}" if fault.kernel else ""
+            screen.print()
+            screen.print(Text(f"{fault.name}{where}: every test passes with it", style="bold"), soft_wrap=True)
+            screen.print(Text(fault.diff.rstrip("\n")), soft_wrap=True)
 
 
 def _variant(bundle: Bundle) -> str:

@@ -8,25 +8,14 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TIMEOUT = 10.0
-
-Run = Callable[[Sequence[str]], "Outcome"]
-Which = Callable[[str], str | None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a short command ended; status None where it could not be started or took too long."""
-
-    status: int | None
-    output: str
+from smith.device.interpreter.target import TARGETS, Target
+from smith.gpus.base import KINDS as GPUS
+from smith.gpus.base import Run, Which
+from smith.gpus.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -37,22 +26,6 @@ class DeviceFact:
     available: bool
     reason: str
     details: dict[str, str] = field(default_factory=dict)
-
-
-def run_briefly(argv: Sequence[str]) -> Outcome:
-    """Run ``argv`` for at most :data:`TIMEOUT` seconds."""
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Outcome(None, str(error))
-    return Outcome(done.returncode, done.stdout.decode(errors="replace"))
 
 
 def package_version(name: str) -> str | None:
@@ -91,10 +64,26 @@ def _compile() -> DeviceFact:
         for entry in folder.iterdir()
         if (entry / "compiler.py").is_file()
     )
-    details = {**found, "backends": " ".join(backends)}
-    if not backends:
-        return DeviceFact("compile", False, "this triton carries no back end", details)
-    return DeviceFact("compile", True, "the compiler is here; this version of smith has no compile gate yet", details)
+    able = [
+        target.arch
+        for target in TARGETS.values()
+        if _BACKENDS[target.backend] in backends and _assembles(target, folders)
+    ]
+    details = {**found, "backends": " ".join(backends), "targets": " ".join(able)}
+    if not able:
+        return DeviceFact("compile", False, "this triton carries no back end that smith knows a target of", details)
+    reason = f"captured launches of Triton kernels compile for {', '.join(able)} (smith validate --targets)"
+    return DeviceFact("compile", True, reason, details)
+
+
+def _assembles(target: Target, folders: Sequence[Path]) -> bool:
+    """NVIDIA's kernels are assembled by a program, which not every build of triton carries."""
+    if target.backend != "cuda" or os.environ.get("TRITON_PTXAS_PATH"):
+        return True
+    return any((folder / "nvidia" / "bin" / "ptxas").is_file() for folder in folders)
+
+
+_BACKENDS = {"hip": "amd", "cuda": "nvidia"}
 
 
 def _compiler(which: Which, run: Run) -> DeviceFact:
@@ -112,34 +101,25 @@ def _cpu(compiler: DeviceFact) -> DeviceFact:
     return DeviceFact("cpu", True, "native CPU code: correctness and speed", details)
 
 
-def _rocm(which: Which, run: Run, kfd: Path) -> DeviceFact:
-    if not kfd.exists():
-        return DeviceFact("rocm", False, f"no {kfd}")
-    if not os.access(kfd, os.R_OK | os.W_OK):
-        return DeviceFact("rocm", False, f"{kfd} is not readable and writable for this user")
-    info = which("rocminfo")
-    outcome = run([info]) if info is not None else Outcome(None, "rocminfo is not on PATH")
-    architectures = sorted(set(re.findall(r"\bgfx[0-9a-f]+\b", outcome.output))) if outcome.status == 0 else []
-    if not architectures:
-        return DeviceFact("rocm", False, f"{kfd} exists, but no architecture is known: rocminfo did not tell")
-    return DeviceFact("rocm", True, "an AMD GPU answers", {"architectures": " ".join(architectures)})
+NEVER_RUN = {
+    "rocm": "written against the documented interfaces; never run on an AMD GPU by us",
+    "cuda": "written against the documented interfaces; never run on an NVIDIA GPU by us",
+}
+"""What people should know before they believe a result of this device. To be removed by whoever runs it."""
 
 
-def _cuda(which: Which, run: Run) -> DeviceFact:
-    program = which("nvidia-smi")
-    if program is None:
-        return DeviceFact("cuda", False, "nvidia-smi is not on PATH")
-    outcome = run([program, "--query-gpu=name,compute_cap", "--format=csv,noheader"])
-    lines = [line.strip() for line in outcome.output.splitlines() if line.strip()]
-    if outcome.status != 0 or not lines:
-        return DeviceFact("cuda", False, "nvidia-smi found no GPU")
-    capabilities = sorted({f"sm_{line.rpartition(',')[2].strip().replace('.', '')}" for line in lines})
-    return DeviceFact(
-        "cuda",
-        True,
-        "an NVIDIA GPU answers",
-        {"gpus": "; ".join(lines), "architectures": " ".join(capabilities)},
-    )
+def _gpu(machine: Machine, kind: str) -> DeviceFact:
+    """GPUs of one kind. What is here and cannot be used is told with its reason."""
+    found = machine.inventory(kind)
+    details = {"proved": NEVER_RUN[kind]}
+    if not found.gpus:
+        return DeviceFact(kind, False, found.reason, details)
+    details["architectures"] = " ".join(sorted({gpu.architecture for gpu in found.gpus}))
+    details["gpus"] = "; ".join(map(str, found.gpus))
+    usable = machine.matching(kind)
+    if not usable.gpus:
+        return DeviceFact(kind, False, usable.reason, details)
+    return DeviceFact(kind, True, details["gpus"], details)
 
 
 def _bubblewrap(which: Which, run: Run) -> DeviceFact:
@@ -177,19 +157,20 @@ def _clang_amdgpu(which: Which, run: Run) -> DeviceFact:
     for candidate in candidates:
         path = which(candidate)
         if path is not None and "amdgcn" in run([path, "--print-targets"]).output:
-            return DeviceFact("clang-amdgpu", True, "HIP C++ compiles for AMD GPUs", {"path": path})
+            reason = "this clang compiles HIP C++ for AMD GPUs; this version of smith does not use it yet"
+            return DeviceFact("clang-amdgpu", True, reason, {"path": path})
     return DeviceFact("clang-amdgpu", False, "no clang with the amdgcn target on PATH")
 
 
-def probe(*, which: Which = shutil.which, run: Run = run_briefly, kfd: Path = Path("/dev/kfd")) -> list[DeviceFact]:
+def probe(machine: Machine) -> list[DeviceFact]:
     """All facts, in a fixed order. What touches the machine can be replaced for tests."""
+    which, run = machine.which, machine.run
     compiler = _compiler(which, run)
     return [
         _interpreter(),
         _compile(),
         _cpu(compiler),
-        _rocm(which, run, kfd),
-        _cuda(which, run),
+        *(_gpu(machine, kind) for kind in GPUS),
         compiler,
         _bubblewrap(which, run),
         _clang_amdgpu(which, run),

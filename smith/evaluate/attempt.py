@@ -147,5 +147,14 @@ def run_attempt(
     )
     attempt.save(job.folder / ATTEMPT)
     environment = environments.for_receipt(job.bundle.recipe, job.receipt.receipt)
-    graded = grade(job.bundle, patch, job.receipt, bench, environment, save=job.folder / GRADE, step=step)
+    graded = grade(
+        job.bundle,
+        patch,
+        job.receipt,
+        bench,
+        environment,
+        save=job.folder / GRADE,
+        sanitize=config.sanitize,
+        step=step,
+    )
     return attempt, graded

@@ -18,6 +18,7 @@ from smith.evaluate.attempt import Job, finished, infra, run_attempt
 from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
+from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.ledger import Ledger
@@ -79,6 +80,7 @@ def start_run(
         attempts=attempts,
         jobs=jobs,
         device=device,
+        sanitize=panel.sanitize,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,
@@ -137,7 +139,7 @@ def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
     return found
 
 
-def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> list[AttemptState]:
+def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devices: Devices) -> list[AttemptState]:
     """Do every attempt of the run that is not finished; finished evidence is never touched.
 
     Only one process works on a run at a time (:class:`BadInput` otherwise). A grade of ``infra`` is done again. When
@@ -167,7 +169,9 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step) -> li
                 _mark(db, config, job, state="running")
             bench = Bench(store, sandbox, job.receipt.receipt.device)
             try:
-                return run_attempt(config, job, agent, bench, environments, spending, lambda text: None)
+                # A GPU is held for the whole attempt: the agent may use what it is graded on.
+                with devices.bench(store, sandbox, bench.device, purpose=f"eval {job.bundle.id}") as held:
+                    return run_attempt(config, job, agent, held, environments, spending, lambda text: None)
             except BudgetRefused as error:
                 refused.append(error)
                 with lock:

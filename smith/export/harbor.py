@@ -29,6 +29,7 @@ from smith.git.trees import materialise
 from smith.grade.environments import exact_packages
 from smith.paths import MARKER, replacing
 from smith.records.base import to_json
+from smith.records.config import Config
 from smith.records.panel import Panel, PanelTask
 from smith.records.receipt import UsedEnvironment
 from smith.records.recipe import EnvironmentChoice
@@ -136,7 +137,8 @@ def write_task(
     copied = data / receipt.relative_to(store.layout.root)
     copied.parent.mkdir(parents=True)
     shutil.copyfile(receipt, copied)
-    (data / MARKER).write_text("schema_version = 1\n")
+    timing = Config.load(store.layout.config).timing
+    (data / MARKER).write_text(f"schema_version = 1\n\n[timing]\nforeign = {timing.foreign}\n", "utf-8")
     (tests / "hidden.entries").write_bytes(plain_files(store, bundle.selection.tree, tests / "hidden"))
     requirements = copy_to(tests / "lib")
     _script(tests / "test.sh", _template("test.sh"))

@@ -1,8 +1,9 @@
 """Whether a candidate is faster than its base: run in an image, where nothing of smith but its ``inside`` is there.
 
 ``python meets_target.py BASE CANDIDATE FOLDERS WORKLOAD...`` times the workload files in fresh processes of both trees,
-taking turns, as :mod:`smith.grade.timing` does, and prints one line in pytest's words. The target is that of smith's
-grader: the results agree, and the lower end of the speed-up's interval is above 1 and above the noise.
+taking turns, and prints one line in pytest's words. It measures more simply than :mod:`smith.grade.timing`: a fixed
+number of rounds, and no block is void. The target: the results agree, and the lower end of the speed-up's interval is
+above 1 and above the noise.
 """
 
 from __future__ import annotations

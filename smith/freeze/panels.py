@@ -14,7 +14,9 @@ from smith.freeze.bundle import Store
 from smith.paths import Layout
 from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
+from smith.records.policy import Policy
 from smith.records.receipt import Receipt, Verdict
+from smith.verdict.recheck import recheck
 
 
 def check_name(name: str) -> None:
@@ -74,16 +76,27 @@ def load_receipt(path: Path, task_id: str, tree: str) -> StoredReceipt:
     return StoredReceipt(receipt, blob_id(data))
 
 
-def valid_tasks(store: Store) -> list[str]:
-    """Every task with a valid receipt for the tree that it has now. Raises :class:`BadInput` where there is none."""
+def valid_tasks(store: Store, policy: Policy | None = None) -> list[str]:
+    """Every task with a valid receipt, for the tree that it has now, that ``policy`` lets pass.
+
+    Raises :class:`BadInput` where there is none.
+    """
     found = []
     for task_id in store.ids():
         receipts = receipts_of(store.layout, task_id, store.load(task_id).tree)
-        if any(r.receipt.verdict is Verdict.VALID for r in receipts):
+        if any(r.receipt.verdict is Verdict.VALID and not _refusal(policy, r.receipt) for r in receipts):
             found.append(task_id)
+    if not found and policy is not None:
+        raise BadInput(
+            "no task has a valid receipt that the panel's policy lets pass", hint="smith validate --all --sensitivity"
+        )
     if not found:
         raise BadInput("no task has a valid receipt", hint="smith validate --all")
     return found
+
+
+def _refusal(policy: Policy | None, receipt: Receipt) -> str:
+    return policy.refusal(receipt) if policy is not None else ""
 
 
 def make_panel(
@@ -93,11 +106,15 @@ def make_panel(
     description: str = "",
     *,
     split: Literal["train", "held_out"] | None = None,
+    sanitize: bool = False,
     replaces: Panel | None = None,
+    policy: Policy | None = None,
 ) -> Panel:
     """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
-    Raises :class:`BadInput` for a task without a valid receipt: a panel holds only tasks worth betting on.
+    Raises :class:`BadInput` for a task without a valid receipt, or whose receipts ``policy`` refuses: a panel holds
+    only tasks worth betting on. One whose submissions must be clean (``sanitize``) holds only tasks whose reference
+    was seen to be, where the device is the interpreter.
     """
     pinned = []
     for task_id in tasks:
@@ -107,11 +124,44 @@ def make_panel(
         if not valid:
             said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
             raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
+        refused = {r.receipt.device: _refusal(policy, r.receipt) for r in receipts if r.receipt.device in valid}
+        valid = {device: blob for device, blob in valid.items() if not refused[device]}
+        if not valid:
+            known = any(r.receipt.sensitivity is not None for r in receipts)
+            do = f"smith task show {task_id} --survivors" if known else f"smith validate {task_id} --sensitivity"
+            hint = f"{do}, or leave it out"
+            raise BadInput(f"{task_id}: {'; '.join(refused.values())}", hint=hint)
+        if sanitize:
+            for stored in receipts:
+                _require_clean(stored.receipt)
         pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
     revision = 1
     if replaces is not None:
-        revision = replaces.revision + (replaces.tasks != tuple(pinned))
-    return Panel(name=name, description=description, revision=revision, split=split, tasks=tuple(pinned))
+        changed = (replaces.tasks, replaces.sanitize) != (tuple(pinned), sanitize)
+        revision = replaces.revision + changed
+    return Panel(
+        name=name,
+        description=description,
+        revision=revision,
+        split=split,
+        sanitize=sanitize,
+        policy=policy,
+        tasks=tuple(pinned),
+    )
+
+
+def _require_clean(receipt: Receipt) -> None:
+    if receipt.verdict is not Verdict.VALID or not receipt.device.startswith("interpreter"):
+        return
+    report = receipt.sanitizer
+    if report is None:
+        raise BadInput(
+            f"{receipt.task} was not validated under the sanitizer on {receipt.device}",
+            hint=f"smith validate {receipt.task} --sanitize",
+        )
+    if not report.clean or report.reference.not_passed:
+        why = str(report.reference.faults[0]) if report.reference.faults else "its tests do not pass there"
+        raise BadInput(f"{receipt.task}: the reference itself is not clean on {receipt.device}: {why}")
 
 
 def check_panel(store: Store, panel: Panel) -> list[str]:
@@ -142,11 +192,11 @@ def _receipt_faults(path: Path, task: PanelTask) -> list[str]:
         receipt = load_receipt(path, task.id, task.tree).receipt
     except RecordError as error:
         return [str(error)]
-    return (
-        []
-        if receipt.verdict is Verdict.VALID
-        else [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
-    )
+    if receipt.verdict is not Verdict.VALID:
+        return [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
+    if receipt.facts is None:
+        return []  # of an earlier version: nothing to hold it against
+    return [f"{task.id} on {receipt.device}: {difference}" for difference in recheck(receipt)]
 
 
 def pinned_receipt(store: Store, task: PanelTask, device: str) -> StoredReceipt:

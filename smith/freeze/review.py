@@ -16,7 +16,7 @@ from smith import process
 from smith.errors import SmithError
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.lineages import lineage_of, lineages
-from smith.freeze.panels import check_panel, load_panel
+from smith.freeze.panels import check_panel, load_panel, load_receipt
 from smith.git.objects import list_tree, read_blobs, shown
 from smith.git.repository import Repository, clean_environment
 from smith.records.panel import Panel
@@ -54,6 +54,7 @@ def review(
     for name, panel in loaded.items():
         findings += [Finding("pin", f"panels/{name}.toml", fault) for fault in check_panel(store, panel)]
         findings += _devices(panel, devices)
+        findings += _policy(store, panel)
         findings += _duplicates(store, panel)
     findings += _broken_bundles(store)
     findings += _splits(loaded.values(), lineages(store.layout))
@@ -94,6 +95,19 @@ def _devices(panel: Panel, devices: Collection[str]) -> Iterator[Finding]:
         for device in devices:
             if device not in task.receipts:
                 yield Finding("device", f"panels/{panel.name}.toml", f"{task.id} pins no receipt for {device}")
+
+
+def _policy(store: Store, panel: Panel) -> Iterator[Finding]:
+    """Receipts that are pinned and do not fulfil what the panel itself asks for."""
+    for task in panel.tasks if panel.policy else ():
+        for device in task.receipts:
+            path = store.layout.receipt(task.id, task.tree, device)
+            try:
+                receipt = load_receipt(path, task.id, task.tree).receipt
+            except SmithError:
+                continue  # said elsewhere
+            if panel.policy is not None and (refusal := panel.policy.refusal(receipt)):
+                yield Finding("policy", f"panels/{panel.name}.toml", f"{task.id}: {refusal}")
 
 
 def _broken_bundles(store: Store) -> Iterator[Finding]:
@@ -186,6 +200,8 @@ def _panel_since(before: Panel, now: Panel | None, where: str) -> Iterator[Findi
         for what, tasks in (("pins otherwise", changed), ("lacks", gone), ("adds", added))
         if tasks
     ]
+    if before.sanitize is not now.sanitize:
+        parts.append("sanitizes submissions" if now.sanitize else "no longer sanitizes submissions")
     if parts:
         yield Finding("revision", where, f"{'; '.join(parts)}, but is still revision {before.revision}")
 

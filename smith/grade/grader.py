@@ -15,17 +15,23 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
+from smith.grade.clean import not_clean
+from smith.grade.devices import hardware_of
 from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
+from smith.harness.hardware import Unfit
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
+from smith.records.receipt import Answer
 from smith.records.results import Outcome, TestResult, TestRun
 from smith.records.task import Variant
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 400
+NOISY = 1.25
+"""A baseline that differs from itself by more than this leaves nothing to be told."""
 
 
 def grade(
@@ -36,9 +42,13 @@ def grade(
     environment: TestEnvironment,
     *,
     save: Path | None = None,
+    sanitize: bool = False,
     step: Callable[[str], None] = lambda text: None,
 ) -> Grade:
     """The verdict on ``patch``. With ``save`` a failing grade is written there first, and replaced at the end.
+
+    With ``sanitize`` what passes is run once more under the sanitizer, and fails as ``not_clean`` where that sees a
+    fault; on devices other than the interpreter a note says that nobody looked.
 
     Whatever the submission does is a verdict; only smith's own faults raise.
     """
@@ -47,6 +57,8 @@ def grade(
     used = environment.describe()
     unlike = used.unlike(receipt.environment) if receipt.environment else ""
     notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
+    if sanitize and not receipt.device.startswith("interpreter"):
+        notes = (*notes, f"not sanitized: the sanitizer watches the interpreter only, and this is {receipt.device}")
     shape = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -93,13 +105,19 @@ def grade(
         detail = f"{error.path}: {error.message}" if error.path and error.path not in error.message else error.message
         return verdict(GradeVerdict.INVALID_PATCH, [Reason(code=error.rule, detail=detail)])
 
+    stands_on = hardware_of(bench, bundle, environment)
+    if isinstance(stands_on, Unfit):
+        # No test could pass: that is no fault of the submission.
+        return verdict(GradeVerdict.INFRA, [Reason(code="needs_device", detail=stands_on.reason)])
     tree = graded_tree(bench.store, bundle, submission)
     ids = [*receipt.fail_to_pass, *receipt.pass_to_pass]
+    watch = sanitize and receipt.device.startswith("interpreter")
     step("tests")
     with trial(bench, bundle, environment, tree) as place:
         if place.build_error:
             return verdict(GradeVerdict.FAILED, [Reason(code="build_failed", detail=place.build_error)])
         run = place.run(ids)
+        watched = place.run(ids, sanitize=True) if watch and run.complete and _all_pass(run) else None
     results = run.by_id()
     tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
     f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
@@ -110,6 +128,9 @@ def grade(
         if idle:
             kind = GradeVerdict.FAILED
             reasons = tuple(Reason(code="not_launched", detail=f"{i} passes without the kernels") for i in idle[:10])
+    if kind is GradeVerdict.SOLVED and watched is not None:
+        faults = not_clean(watched, ids, receipt)
+        kind, reasons = (GradeVerdict.FAILED, faults) if faults else (kind, reasons)
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 
@@ -133,18 +154,21 @@ def grade(
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if bundle.spec.variant is Variant.OPTIMIZE:
         notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
-    if timing.low <= max(1.0, timing.noise_high):
+    if timing.answer is not Answer.FASTER:
         detail = (
-            f"{timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, noise to {timing.noise_high:.2f}"
+            f"{timing.answer}: {timing.geomean:.2f}x, interval {timing.low:.2f} to {timing.high:.2f}, "
+            f"noise {timing.noise_low:.2f} to {timing.noise_high:.2f}, {timing.void} blocks void"
         )
+        # A machine that could not have seen a difference says nothing of the submission.
+        noisy = timing.answer is Answer.UNRESOLVED and timing.noise_high / timing.noise_low > NOISY
         return verdict(
-            GradeVerdict.FAILED,
-            [Reason(code="not_faster", detail=detail)],
+            GradeVerdict.INFRA if noisy else GradeVerdict.FAILED,
+            [Reason(code="noisy" if noisy else "not_faster", detail=detail)],
             f2p=f2p,
             p2p=p2p,
             tests=tests,
             speedup=timing,
-            speedup_reason="measured",
+            speedup_reason="noisy" if noisy else "measured",
             notes=notes,
         )
     return verdict(
@@ -205,6 +229,10 @@ def _check_path(path: str, change: Change, bundle: Bundle, allowed: Sequence[re.
     if change.new_mode in ("120000", "160000") and change.new_mode != change.old_mode:
         what = "symbolic link" if change.new_mode == "120000" else "submodule"
         raise PatchError(f"a new {what} is not allowed", rule=what.replace(" ", "_"), path=path)
+
+
+def _all_pass(run: TestRun) -> bool:
+    return all(result.outcome is Outcome.PASSED for result in run.results)
 
 
 def _count(results: dict[str, TestResult], ids: Sequence[str]) -> Count:

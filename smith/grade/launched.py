@@ -11,13 +11,21 @@ from collections.abc import Collection
 
 from smith.freeze.bundle import Bundle, Store
 from smith.git.patches import changes
+from smith.gpus.base import is_gpu
 from smith.records.results import TestResult
 from smith.records.task import Variant
 
 
+def are_counted(bundle: Bundle, device: str) -> bool:
+    """Whether launches of the task's kernels are seen on this device: all on the interpreter, and Triton's on a GPU."""
+    port = bundle.spec.port
+    languages = {port.to} if port is not None else set(bundle.spec.languages)
+    return device.startswith("interpreter") or (is_gpu(device) and languages == {"triton"})
+
+
 def is_asked(bundle: Bundle, device: str) -> bool:
     """Whether every fail-to-pass test of this task must launch one of its kernels, and can be seen to."""
-    return bundle.spec.variant.has_own_start and device.startswith("interpreter")
+    return bundle.spec.variant.has_own_start and are_counted(bundle, device)
 
 
 def touched(store: Store, bundle: Bundle, submission: str) -> frozenset[str]:

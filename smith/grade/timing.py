@@ -1,45 +1,60 @@
-"""Measure a speed-up: baseline and candidate interleaved in fresh processes, with the noise floor beside it."""
+"""Measure a speed-up: baseline and candidate interleaved in fresh processes, with the noise floor beside it.
+
+Blocks are randomised, a block that something else disturbed is void, and measuring ends when the answer is certain or
+when it costs too much.
+"""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
+from smith.gpus.base import is_gpu
+from smith.grade.disturbance import Watch
 from smith.grade.quiet import alone
 from smith.grade.trial import Bench, Trial, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.stage import Stage
-from smith.records.receipt import TimedCase, Timing
+from smith.records.config import Config
+from smith.records.receipt import Timing
 from smith.sandbox.base import Limits
-from smith.score.intervals import geometric_mean, median_ratio
+from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
-ROUNDS = 7
 CASE_S = 0.15
 """Seconds for which one case is sampled in one process."""
+MOST_BLOCKS = 25
+MOST_VOID = 15
+LIMIT_S = 900.0
+"""After so long no further block is begun."""
 PROCESS_S = 120.0
 MAX_BYTES = 4 << 20
 
 METHOD = (
-    f"results compared first on fresh inputs; {ROUNDS} rounds; in each, baseline and candidate in fresh processes, the "
-    f"order alternating; per process and case 2 warm-up calls, then samples of fresh inputs for {CASE_S} s, the median "
-    "taken; ratio of baseline to candidate per round; median over rounds with a 95 % bootstrap interval; noise from "
-    "baselines of neighbouring rounds; caches warm, not flushed; clocks not pinned; no build or test of this data "
-    "repository running beside it"
+    "results compared first on fresh inputs; blocks of baseline, candidate and baseline again in random order, each in "
+    f"a fresh process; per process and case up to 12 calls until warm, then samples of inputs of their own for {CASE_S}"
+    " s, the median taken; results of timed calls compared between the legs; ratio of baseline (geometric mean of its "
+    "two legs) to candidate per block; median over blocks with a 95 % bootstrap interval; noise from the two legs of "
+    "the baseline; ended when the answer was certain; caches warm, not flushed; wall clock; no build or test of this "
+    "data repository running beside it"
 )
-
+WATCHED = "blocks in which others used more than {:.0%} of the processors or the clock drifted by 10 % are void"
+UNWATCHED = "what else the machine did is not known"
 
 RELATIVE = 1e-3
 """How far results at the timed sizes may lie apart, relative to the value and to the largest one."""
+
+Sampled = dict[str, dict[str, Any]]
+"""Figures or results by case."""
 
 
 class CannotTime(Unavailable):
@@ -59,6 +74,9 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
     the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
     """
+    if is_gpu(bench.device):
+        # A clock of the host beside a GPU that works on its own would measure how fast launches are queued.
+        raise CannotTime(f"speed on {bench.device} cannot be measured by this version", candidate=False)
     files = [bundle.path / "tests" / "workloads" / name for name in bundle.selection.workloads]
     with (
         trial(bench, bundle, environment, base) as first,
@@ -69,7 +87,7 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
             if side.build_error:
                 raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
 
-        def sample(side: Trial, seed: int, seconds: float) -> dict[str, dict[str, Any]]:
+        def sample(side: Trial, seed: int, seconds: float) -> Sampled:
             return {
                 case: figures
                 for file in files
@@ -78,63 +96,83 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
 
         seed = secrets.randbelow(1 << 31)
         compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
-        baselines: list[dict[str, float]] = []
-        candidates: list[dict[str, float]] = []
-        for turn in range(ROUNDS):
-            seed = secrets.randbelow(1 << 31)
-            for side in (first, second) if turn % 2 == 0 else (second, first):
-                times = {case: float(figures["ns"]) for case, figures in sample(side, seed, CASE_S).items()}
-                if any(not math.isfinite(ns) or ns <= 0 for ns in times.values()):
-                    raise CannotTime("a case took no time", candidate=side is second)
-                (baselines if side is first else candidates).append(times)
-    for figures in (*baselines, *candidates):
-        if figures.keys() != baselines[0].keys():
-            raise CannotTime("the cases differ from round to round", candidate=figures in candidates)
-    speed = {c: [b[c] / s[c] for b, s in zip(baselines, candidates, strict=True)] for c in baselines[0]}
-    noise = {c: [b[c] / n[c] for b, n in itertools.pairwise(baselines)] for c in baselines[0]}
-    return _summary(speed, noise, bench.device)
+        watch = Watch(foreign=Config.load(bench.store.layout.config).timing.foreign)
+        return measure_blocks(bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch)
 
 
-def compare(base: dict[str, dict[str, Any]], candidate: dict[str, dict[str, Any]]) -> None:
-    """Raise :class:`CannotTime` where the candidate's results are not the baseline's."""
-    if base.keys() != candidate.keys():
-        raise CannotTime("the candidate has other cases", candidate=True)
+def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch) -> Timing:
+    """Measure blocks until the answer is certain. ``leg`` samples the candidate (True) or the baseline.
+
+    Each leg is a fresh process, with inputs drawn from a seed that the legs of a block share. Raises
+    :class:`CannotTime` where results differ or nothing could be timed undisturbed.
+    """
+    blocks: list[Block] = []
+    void: list[str] = []
+    end = time.monotonic() + LIMIT_S
+    draw = secrets.SystemRandom()
+    while len(blocks) < MOST_BLOCKS and len(void) < MOST_VOID and (not blocks or time.monotonic() < end):
+        order = [False, True, False]
+        draw.shuffle(order)
+        seed = secrets.randbelow(1 << 31)
+        before = watch.moment()
+        legs = [(candidate, leg(candidate, seed)) for candidate in order]
+        disturbed = watch.disturbed(before, watch.moment())
+        block = _block(legs)
+        if blocks and blocks[0].candidate.keys() != block.candidate.keys():
+            raise CannotTime("the cases differ from block to block", candidate=True)
+        if disturbed is not None:
+            void.append(disturbed)
+            continue
+        blocks.append(block)
+        if len(blocks) >= LEAST_BLOCKS and speed_of(blocks).settled:
+            break
+    if not blocks:
+        raise CannotTime(f"nothing could be timed: {void[-1]}", candidate=False)
+    method = f"{METHOD}; {WATCHED.format(watch.foreign) if watch.knows else UNWATCHED}"
+    return summarise(blocks, method=method, device=device, void=len(void))
+
+
+def _block(legs: Sequence[tuple[bool, Sampled]]) -> Block:
+    """The times of one block. Raises :class:`CannotTime` where the results of timed calls differ between legs."""
+    first, second = (figures for candidate, figures in legs if not candidate)
+    (new,) = (figures for candidate, figures in legs if candidate)
+    for figures, candidate in ((second, False), (new, True)):
+        if figures.keys() != first.keys():
+            raise CannotTime("the legs have other cases", candidate=candidate)
+        for number in range(max(len(case.get("checks", ())) for case in first.values())):
+            compare(_check(first, number), _check(figures, number), candidate=candidate)
+    times = []
+    for figures, candidate in ((first, False), (second, False), (new, True)):
+        times.append({case: float(one["ns"]) for case, one in figures.items()})
+        if any(not math.isfinite(ns) or ns <= 0 for ns in times[-1].values()):
+            raise CannotTime("a case took no time", candidate=candidate)
+    return Block((times[0], times[1]), times[2])
+
+
+def _check(figures: Sampled, number: int) -> Sampled:
+    """The results of the ``number``th timed call that was kept, by case."""
+    nothing: dict[str, Any] = {"shape": None, "values": []}
+    return {
+        case: one["checks"][number] if number < len(one.get("checks", ())) else nothing for case, one in figures.items()
+    }
+
+
+def compare(base: Sampled, other: Sampled, *, candidate: bool = True) -> None:
+    """Raise :class:`CannotTime` where the results of ``other``, the ``candidate`` or not, are not the baseline's."""
+    if base.keys() != other.keys():
+        raise CannotTime("the candidate has other cases", candidate=candidate)
     for case, expected in base.items():
-        got = candidate[case]
+        got = other[case]
         if got.get("shape") != expected["shape"]:
-            raise CannotTime(f"{case}: a result of another shape at the timed size", candidate=True)
+            raise CannotTime(f"{case}: a result of another shape at the timed size", candidate=candidate)
         right, found = expected["values"], got.get("values", [])
         scale = max((abs(v) for v in right if math.isfinite(v)), default=0.0)
         for want, have in zip(right, found, strict=False):
             near = abs(want - have) <= RELATIVE * (abs(want) + scale) if math.isfinite(want) else str(want) == str(have)
             if not near or len(found) != len(right):
-                raise CannotTime(f"{case}: a wrong result at the timed size ({have!r} for {want!r})", candidate=True)
-
-
-def _summary(speed: dict[str, list[float]], noise: dict[str, list[float]], device: str) -> Timing:
-    cases = []
-    for name, ratios in speed.items():
-        ratio, low, high = median_ratio(ratios)
-        cases.append(TimedCase(case=name, ratio=_r(ratio), low=_r(low), high=_r(high)))
-    _, low, high = median_ratio(_by_round(speed))
-    _, noise_low, noise_high = median_ratio(_by_round(noise))
-    return Timing(
-        method=METHOD,
-        device=device,
-        rounds=ROUNDS,
-        noise_low=_r(noise_low),
-        noise_high=_r(noise_high),
-        cases=tuple(cases),
-        geomean=_r(geometric_mean([c.ratio for c in cases])),
-        low=_r(low),
-        high=_r(high),
-        worst=min(c.ratio for c in cases),
-    )
-
-
-def _by_round(ratios: dict[str, list[float]]) -> Sequence[float]:
-    """The geometric mean over cases of each round."""
-    return [geometric_mean(values) for values in zip(*ratios.values(), strict=True)]
+                raise CannotTime(
+                    f"{case}: a wrong result at the timed size ({have!r} for {want!r})", candidate=candidate
+                )
 
 
 def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> dict[str, dict[str, Any]]:
@@ -171,7 +209,3 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
     return dict(cases)
-
-
-def _r(value: float) -> float:
-    return round(value, 4)

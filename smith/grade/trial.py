@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smith.freeze.bundle import Bundle, Store
@@ -11,14 +11,19 @@ from smith.git.patches import apply
 from smith.git.trees import materialise, overlay
 from smith.grade.quiet import shared
 from smith.harness.build import build
+from smith.harness.compiling import CompiledSide, compile_launches
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
+from smith.harness.run import Capture, Group, collect, run_groups
 from smith.harness.run import Collection as Collected
-from smith.harness.run import Group, collect, run_groups
+from smith.harness.stage import COMPILE, Stage
 from smith.paths import remove_tree
+from smith.records.compiled import Launch
 from smith.records.results import TestRun
 from smith.sandbox.base import Sandbox
 
+SANITIZER_SLOWER = 4
+"""How much more time a test has under the sanitizer; about 1.5 times was measured."""
 IMPORT_S = 120.0
 """What importing a repository may take at worst on a busy machine, on top of the tests' own time."""
 
@@ -59,12 +64,24 @@ class Trial:
             prelude=self.bundle.prelude,
         )
 
-    def run(self, ids: Sequence[str], *, stop_after_s: float | None = None, alone: Collection[str] = ()) -> TestRun:
+    def run(
+        self,
+        ids: Sequence[str],
+        *,
+        stop_after_s: float | None = None,
+        alone: Collection[str] = (),
+        sanitize: bool = False,
+        seed: int = 0,
+        capture: Capture | None = None,
+        stop_at_failure: bool = False,
+    ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
 
-        A collection error fails a whole file; run apart, one file's error can not make another file's ids fail.
+        With ``stop_at_failure`` those behind the first that does not pass are not run. A collection error fails a whole
+        file; run apart, one file's error can not make another file's ids fail. Under the sanitizer each id has more
+        time.
         """
-        limit = self.bundle.selection.id_timeout_s
+        limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
         members: dict[str, list[str]] = {}
         for test_id in ids:
             members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
@@ -74,7 +91,15 @@ class Trial:
             if stop is not None and group[0].split("::", 1)[0] in self.bundle.selection.guards:
                 stop /= 4
             wall = limit * len(group) if stop is None else stop + limit
-            groups.append(Group(tuple(group), id_timeout_s=limit, wall_s=IMPORT_S + wall, stop_after_s=stop))
+            groups.append(
+                Group(
+                    tuple(group),
+                    id_timeout_s=limit,
+                    wall_s=IMPORT_S + wall,
+                    stop_after_s=stop,
+                    stop_at_failure=stop_at_failure,
+                )
+            )
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
@@ -86,8 +111,27 @@ class Trial:
                     self.bench.device,
                     groups,
                     prelude=self.bundle.prelude,
+                    seed=seed,
+                    sanitize=sanitize,
+                    capture=capture,
                 )
             )
+
+    def compile(
+        self, launches: Sequence[Launch], targets: Sequence[str], known: Mapping[str, Sequence[str]], jobs: int
+    ) -> CompiledSide:
+        """Compile captured launches of this tree, as :func:`smith.harness.compiling.compile_launches` has it."""
+        bench = self.bench
+        stage = Stage(
+            bench.sandbox, self.place, self.environment, self.bundle.recipe, COMPILE, prelude=self.bundle.prelude
+        )
+        with shared(bench.store.layout.quiet):
+            done = compile_launches(stage, launches, targets, known, jobs)
+        done.answers = {
+            target: [a.model_copy(update={"detail": _portable(a.detail, self.place, self.environment)}) for a in some]
+            for target, some in done.answers.items()
+        }
+        return done
 
 
 def join(runs: Sequence[TestRun]) -> TestRun:
@@ -100,6 +144,8 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         complete=all(r.complete for r in runs),
         seconds=sum(r.seconds for r in runs),
         note="; ".join(r.note for r in runs if r.note),
+        captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
+        uncaptured=sum(r.uncaptured for r in runs),
     )
 
 

@@ -17,10 +17,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from smith.records.base import Record
+from smith.records.compiled import CompiledLaunch, Launch
+from smith.records.memory import MemoryFinding
 from smith.records.results import Failure, Outcome
 
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
+MAX_FINDINGS = 100
 
 
 class Hello(Record):
@@ -71,12 +74,39 @@ class Result(Record):
     failure: Failure | None
     message: str
     launches: dict[str, int]
+    findings: tuple[MemoryFinding, ...] = Field(default=(), max_length=MAX_FINDINGS)
+
+
+class Captured(Launch):
+    """A distinct launch of a kernel."""
+
+    kind: Literal["launch"]
+
+
+class Compiler(Record):
+    """What compiles captured launches, and for which of the targets asked for it can."""
+
+    kind: Literal["compiler"]
+    triton: str
+    targets: tuple[str, ...]
+    note: str = ""
+    """What it leaves out."""
+
+
+class Compiled(CompiledLaunch):
+    """What came of one launch, by its number in the plan."""
+
+    kind: Literal["compiled"]
+    target: str
+    launch: int
 
 
 class End(Record):
     kind: Literal["end"]
     status: int
     stopped: bool = False
+    uncaptured: int = 0
+    """Launches that were to be told and were too many or too large."""
 
 
 class ChildEnded(Record):
@@ -88,7 +118,9 @@ class ChildEnded(Record):
     seconds: float
 
 
-AnyRecord = Hello | Uncollected | Collected | Announced | Start | Result | End | ChildEnded
+AnyRecord = (
+    Hello | Uncollected | Collected | Announced | Start | Result | Captured | Compiler | Compiled | End | ChildEnded
+)
 _PARSE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 

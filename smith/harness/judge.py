@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from smith.harness.channel import Announced, AnyRecord, Collected, End, Hello, Result, Start, Uncollected
+from smith.harness.channel import Announced, AnyRecord, Captured, Collected, End, Hello, Result, Start, Uncollected
+from smith.records.compiled import Launch
 from smith.records.results import Failure, Outcome, TestResult
 
 INTERNAL_ERROR, USAGE_ERROR = 3, 4
 """pytest's exit statuses for a broken run and for one that could not begin."""
+TRAPS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP})
 
 
 @dataclass
@@ -23,8 +26,11 @@ class Account:
     announced: dict[str, None] = field(default_factory=dict)
     open: str | None = None
     results: dict[str, TestResult] = field(default_factory=dict)
+    captured: list[Launch] = field(default_factory=list)
     end: End | None = None
     fault: str | None = None
+    death: Failure | None = None
+    """Why the process ended before its closing record, as far as its status tells; see :func:`death_of`."""
 
     @property
     def complete(self) -> bool:
@@ -61,6 +67,8 @@ class Account:
                 self.open = record.id
             case Result():
                 return self._finish(record)
+            case Captured():
+                self.captured.append(Launch(**record.model_dump(exclude={"kind"})))
             case End():
                 self.end = record
             case _:
@@ -78,6 +86,7 @@ class Account:
             failure=record.failure,
             message=record.message[:2000],
             launches=record.launches,
+            findings=record.findings,
         )
         return None
 
@@ -87,11 +96,17 @@ class Account:
 
     def _unfinished(self, name: str, timed_out: bool) -> TestResult:
         if name == self.open:
-            return TestResult(id=name, outcome=Outcome.TIMEOUT if timed_out else Outcome.CRASHED)
+            if timed_out:
+                return TestResult(id=name, outcome=Outcome.TIMEOUT, failure=Failure.TIMEOUT)
+            return TestResult(id=name, outcome=Outcome.CRASHED, failure=self.death or Failure.OTHER)
         for part in self.uncollected:
             if name not in self.announced and _covers(part.node, name):
                 return _from_collection(name, part)
-        return TestResult(id=name, outcome=Outcome.MISSING)
+        # In a run that was whole it was not reached in time or does not exist; otherwise nobody knows.
+        return TestResult(id=name, outcome=Outcome.MISSING, failure=None if self.complete else self._broken())
+
+    def _broken(self) -> Failure:
+        return Failure.OUT_OF_MEMORY if self.death is Failure.OUT_OF_MEMORY else Failure.HARNESS
 
 
 def _covers(node: str, name: str) -> bool:
@@ -102,7 +117,19 @@ def _from_collection(name: str, part: Uncollected) -> TestResult:
     if part.skipped:
         return TestResult(id=name, outcome=Outcome.SKIPPED, message=part.message)
     outcome = Outcome.NOT_INTERPRETABLE if part.refused else Outcome.ERROR
-    return TestResult(id=name, outcome=outcome, failure=Failure.COLLECTION, message=part.message)
+    return TestResult(id=name, outcome=outcome, failure=part.failure, message=part.message)
+
+
+def death_of(status: int, breach: str | None) -> Failure | None:
+    """Why a process ended that should not have: ``status`` is negative for a signal, ``breach`` a limit of the sandbox.
+
+    A trap (an address that is not mapped, a bad instruction, an abort of the C library) is native code gone wrong. A
+    kill that nobody of smith sent is the kernel's, which ends processes so where memory runs out, and a test may send
+    it to itself: only the sandbox's own limit is taken for memory.
+    """
+    if breach is not None:
+        return Failure.OUT_OF_MEMORY if breach == "memory" else Failure.HARNESS
+    return Failure.KERNEL_ERROR if -status in TRAPS else Failure.OTHER
 
 
 def shorten(text: str) -> str:

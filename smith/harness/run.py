@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smith.errors import Unavailable
 from smith.harness.channel import Channel, ChildEnded, Collected, Uncollected
 from smith.harness.environment import TestEnvironment
-from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account
+from smith.harness.judge import INTERNAL_ERROR, USAGE_ERROR, Account, death_of
 from smith.harness.place import Place
 from smith.harness.stage import Stage
 from smith.process import Completed, Output
@@ -81,6 +82,15 @@ class Group:
     id_timeout_s: float
     wall_s: float
     stop_after_s: float | None = None
+    stop_at_failure: bool = False
+    """After an id that does not pass nothing more is run, of later groups neither."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Asks for the distinct launches of kernels in files of the tree, except those below ``excluded``."""
+
+    excluded: tuple[str, ...] = ()
 
 
 def run(
@@ -97,6 +107,7 @@ def run(
     spill: Path | None = None,
     stop_after_s: float | None = None,
     source_writable: bool = False,
+    sanitize: bool = False,
 ) -> TestRun:
     """Run ``ids`` in this order in one process; every one of them has a result.
 
@@ -114,6 +125,7 @@ def run(
         prelude=prelude,
         spill=spill,
         source_writable=source_writable,
+        sanitize=sanitize,
     )
     return done
 
@@ -129,12 +141,17 @@ def run_groups(
     prelude: Path | None = None,
     spill: Path | None = None,
     source_writable: bool = False,
+    seed: int = 0,
+    sanitize: bool = False,
+    capture: Capture | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
-    No process of one group lives on into the next, but they share the scratch space.
+    No process of one group lives on into the next, but they share the scratch space. ``seed`` is that of every
+    generator that tests do not seed themselves. With ``sanitize`` results carry what the sanitizer saw; raises
+    :class:`smith.errors.Unavailable` where the device has none.
     """
-    stage = Stage(sandbox, place, environment, recipe, device, prelude)
+    stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
     plans = []
     for group in groups:
         expected = list(dict.fromkeys(group.ids))
@@ -144,7 +161,9 @@ def run_groups(
             "ids": expected,
             "id_timeout_s": group.id_timeout_s,
             "stop_after_s": group.stop_after_s,
+            "stop_at_failure": group.stop_at_failure,
             "wall_s": group.wall_s,
+            "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
         }
         plans.append((plan, frozenset(expected)))
     return [
@@ -155,8 +174,10 @@ def run_groups(
             complete=s.account.complete,
             seconds=s.seconds,
             note=s.note,
+            captured=tuple(s.account.captured),
+            uncaptured=s.account.end.uncaptured if s.account.end else 0,
         )
-        for group, s in zip(groups, _session(stage, plans, source_writable, spill), strict=True)
+        for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
     ]
 
 
@@ -208,12 +229,18 @@ class _Session:
 
 
 def _session(
-    stage: Stage, plans: Sequence[tuple[dict[str, Any], frozenset[str]]], source_writable: bool, spill: Path | None
+    stage: Stage,
+    plans: Sequence[tuple[dict[str, Any], frozenset[str]]],
+    source_writable: bool,
+    spill: Path | None,
+    sanitize: bool = False,
 ) -> list[_Session]:
     """Run plans one after the other in one sandbox. Keys go by standard input: in no file, argv or variable.
 
     The forking process has a channel of its own, over which it says how each child ended.
     """
+    if sanitize and stage.kind != "interpreter":
+        raise Unavailable(f"the sanitizer watches kernels in the interpreter, not on {stage.device}")
     with contextlib.ExitStack() as stack:
         control = stack.enter_context(Channel())
         channels = [stack.enter_context(Channel()) for _ in plans]
@@ -224,8 +251,10 @@ def _session(
             # What is loaded before the fork is paid for once; a single plan on the CPU may need none of it.
             "preload": [*PRELOAD, *(LAZY if len(plans) > 1 else ())] if stage.plugin or len(plans) > 1 else [],
             "device_plugin": stage.plugin,
+            "seed": stage.seed,
             "prelude": stage.prelude_inside,
             "alone": stage.sandbox.remaps,
+            "sanitize": sanitize,
             "key": control.key.hex(),
             "channel": control.fd,
             "channels": [channel.fd for channel in channels],
@@ -248,5 +277,7 @@ def _session(
         account = Account(expected)
         account.take(channel.records)
         account.fault = account.fault or channel.fault
-        sessions.append(_Session(account, whole, children[index] if index < len(children) else None))
+        child = children[index] if index < len(children) else None
+        account.death = death_of(child.status if child else whole.status, whole.breach)
+        sessions.append(_Session(account, whole, child))
     return sessions

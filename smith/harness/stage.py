@@ -9,6 +9,8 @@ from pathlib import Path
 
 import smith
 from smith.errors import Unavailable
+from smith.gpus.base import is_gpu
+from smith.gpus.pinned import PinnedSandbox
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
 from smith.records.recipe import Recipe
@@ -18,7 +20,10 @@ from smith.sandbox.limits import PATH
 SHOWN = ("__init__.py", "inside", "device")
 """What of the package ``smith`` is shown inside; nothing there knows an expectation."""
 PRELUDE = "prelude.py"
+COMPILE = "compile"
+"""The device of a process that compiles and runs no kernel."""
 PLUGIN = "smith.device.interpreter.plugin"
+NATIVE = "smith.device.native.plugin"
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Stage:
     recipe: Recipe
     device: str
     prelude: Path | None = None
+    seed: int = 0
+    """Of Python's hashing, and of every generator that tests do not seed themselves."""
 
     @property
     def source(self) -> str:
@@ -54,7 +61,12 @@ class Stage:
 
     @property
     def plugin(self) -> str | None:
-        """The module that sets up the device when it is imported. Raises :class:`Unavailable` for other devices."""
+        """The module that sets up the device when it is imported. Raises :class:`Unavailable` for a device that the
+        sandbox does not hold."""
+        if is_gpu(self.device):
+            if not isinstance(self.sandbox, PinnedSandbox) or self.sandbox.gpu.kind != self.kind:
+                raise Unavailable(f"tests run on {self.device} only in a sandbox that holds a lease of one")
+            return NATIVE
         if self.kind not in ("interpreter", "cpu"):
             raise Unavailable(f"tests cannot be run on the device {self.device} here")
         return PLUGIN if self.kind == "interpreter" else None
@@ -68,7 +80,7 @@ class Stage:
         """The variables. The recipe's come last: whoever wrote it knows the upstream."""
         variables = {
             "PATH": f"{self.environment.python.parent}:{PATH}",
-            "PYTHONHASHSEED": "0",
+            "PYTHONHASHSEED": str(self.seed),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
             "OMP_NUM_THREADS": "1",
@@ -80,7 +92,11 @@ class Stage:
         if self.kind == "interpreter":
             variables |= {"SMITH_DEVICE": self.device, "TRITON_INTERPRET": "1"}
             variables |= {"SMITH_PRELUDE": self.prelude_inside} if self.prelude_inside else {}
+        if is_gpu(self.device):
+            variables |= {"SMITH_DEVICE": self.device}
         variables |= self.recipe.env
+        if self.kind == COMPILE:
+            variables.pop("TRITON_INTERPRET", None)
         inherited = variables.get("PYTHONPATH")
         return variables | {"PYTHONPATH": f"{self.lib}:{inherited}" if inherited else self.lib}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import pytest
+from smith.inside.failures import chain, failure_of
 
 NOT_INTERPRETABLE = "smith: not interpretable:"
 MESSAGE_BYTES = 2000
@@ -14,15 +14,6 @@ MESSAGE_LINES = 12
 
 class IdTimeout(BaseException):
     """Raised in the main thread when a test id has used up its time. No ``except Exception`` catches it."""
-
-
-def chain(error: BaseException | None) -> list[BaseException]:
-    """``error`` and everything it was raised from or while handling, nearest first."""
-    found: list[BaseException] = []
-    while error is not None and all(error is not other for other in found) and len(found) < 50:
-        found.append(error)
-        error = error.__cause__ or error.__context__
-    return found
 
 
 def text_of(error: BaseException) -> str:
@@ -38,22 +29,6 @@ def text_of(error: BaseException) -> str:
 def not_interpretable(error: BaseException | None) -> bool:
     """Whether the device refused by name, however deep the refusal was wrapped."""
     return any(NOT_INTERPRETABLE in text_of(each) for each in chain(error))
-
-
-def failure_of(error: BaseException, collecting: bool = False) -> str:
-    """How a test failed, from the exception itself and never from a log."""
-    if collecting:
-        return "collection"
-    triton = [c for each in chain(error) for c in type(each).__mro__ if str(c.__module__).startswith("triton.")]
-    if any(c.__name__ in ("InterpreterError", "CompilationError") for c in triton):
-        return "kernel_error"
-    if isinstance(error, (AssertionError, pytest.fail.Exception)):
-        return "assertion"
-    if isinstance(error, ImportError):
-        return "import"
-    if isinstance(error, (TypeError, AttributeError, NameError)):
-        return "interface"
-    return "other"
 
 
 class Phases:
@@ -95,7 +70,7 @@ class Phases:
         """The outcome of the id and how it failed. Only three clean phases are a pass."""
         seen = self.outcomes
         if self.timed_out:
-            return "timeout", None
+            return "timeout", "timeout"
         if self.refused:
             return "not_interpretable", self.failure
         for word in ("failed", "error"):
@@ -106,7 +81,7 @@ class Phases:
         if set(seen) == {"setup", "call", "teardown"}:
             return seen["call"], None
         self.message = self.message or "the test ended without reporting all of its phases"
-        return "error", "other"
+        return "error", "harness"
 
 
 def size_of(params: Any) -> int:

@@ -12,25 +12,39 @@ from _pytest.reports import CollectReport
 
 from smith.inside.channel import Send
 from smith.inside.clock import Clock
-from smith.inside.outcomes import IdTimeout, Phases, failure_of, not_interpretable, relative, size_of, text_of
+from smith.inside.failures import failure_of
+from smith.inside.outcomes import IdTimeout, Phases, not_interpretable, relative, size_of, text_of
 
 # Known to plug-ins that are switched off here; a strict repository must still be able to name them.
 MARKERS = ("timeout", "flaky", "forked", "xdist_group", "repeat", "random_order")
 OPTIONS = ("timeout", "timeout_method", "timeout_func_only", "reruns", "reruns_delay", "cache_dir")
 
 Launches = Callable[[], dict[str, int]]
+Findings = Callable[[], list[dict[str, Any]]]
+
+
+Uncaptured = Callable[[], int]
 
 
 class Reporter:
-    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far."""
+    """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far, and
+    ``findings`` what the sanitizer saw; ``uncaptured`` says how many launches could not be told."""
 
-    def __init__(self, plan: dict[str, Any], send: Send, launches: Launches) -> None:
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        send: Send,
+        launches: Launches,
+        findings: Findings = lambda: [],
+        uncaptured: Uncaptured = lambda: 0,
+    ) -> None:
         self._send = send
-        self._launches = launches
+        self._launches, self._findings, self._uncaptured = launches, findings, uncaptured
         self._root = os.path.realpath(plan["root"])
         self._only_collect = plan["mode"] == "collect"
         self._wanted: list[str] = list(plan.get("ids", ()))
         self._stop_after_s: float | None = plan.get("stop_after_s")
+        self._stop_at_failure = bool(plan.get("stop_at_failure"))
         self._now = time.perf_counter
         self._began = self._now()
         self._clock = Clock(float(plan.get("id_timeout_s") or 0), self._stuck)
@@ -103,6 +117,7 @@ class Reporter:
         self._current, self._phases = item.nodeid, Phases()
         self._send("start", id=item.nodeid)
         self._launches()
+        self._findings()
         self._started = self._now()
         self._clock.arm()
         outcome = yield
@@ -117,7 +132,10 @@ class Reporter:
             self._phases.outcomes["call"] = "failed"
             self._tear_down(item, nextitem)
             outcome.force_result(True)
-        self._report()
+        passed = self._report()
+        if self._stop_at_failure and not passed:
+            self._stopped = True
+            item.session.shouldstop = "smith: one test is enough"
         if nextitem is not None and self._stop_after_s is not None and self._now() - self._began > self._stop_after_s:
             self._stopped = True
             item.session.shouldstop = "smith: the time for this run is used up"
@@ -139,9 +157,10 @@ class Reporter:
         """Send the closing record, once."""
         if not self.ended:
             self.ended = True
-            self._send("end", status=status, stopped=self._stopped)
+            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured())
 
-    def _report(self) -> None:
+    def _report(self) -> bool:
+        """Send the result of the current id; whether it passed."""
         outcome, failure = self._phases.outcome()
         self._send(
             "result",
@@ -151,7 +170,16 @@ class Reporter:
             failure=failure,
             message=self._phases.message,
             launches={relative(key, self._root): count for key, count in self._launches().items()},
+            **self._found(),
         )
+        return outcome == "passed"
+
+    def _found(self) -> dict[str, Any]:
+        findings = self._findings()
+        for finding in findings:
+            for key in ("kernel", "function", "path"):
+                finding[key] = relative(finding[key], self._root)[-500:]
+        return {"findings": findings} if findings else {}
 
     def _stuck(self) -> None:
         self._phases.timed_out = True

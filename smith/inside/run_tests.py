@@ -1,10 +1,11 @@
 """Run pytest as plans from standard input say: ``python -m smith.inside.run_tests < plans``, one JSON document a line.
 
 The first line prepares the process: ``root``, ``python_path``, ``preload``, ``device_plugin``, ``prelude``,
-``pytest_args``, ``alone``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels`` (those of all plans).
+``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
+(those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
-``id_timeout_s``, ``stop_after_s``, ``wall_s``, ``key`` and ``channel``. Libraries and device are loaded once, before
-the fork; no code of the repository runs in the process that reads the plans.
+``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
+loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import pytest
 from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide, read_line, run_child
 from smith.inside.outcomes import text_of
-from smith.inside.reporter import Launches, Reporter, uncollected
+from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
+from smith.inside.seeds import seed_all
 
 # They rerun, reorder, distribute or time tests, which is the harness's business.
 UNWANTED = {
     "flaky", "pytest_forked", "pytest_randomly", "pytest_repeat", "pytest_rerunfailures", "pytest_timeout",
     "random_order", "xdist",
 }  # fmt: skip
+SANITIZER = "smith.device.interpreter.sanitizer"
 UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
@@ -50,7 +53,7 @@ def main() -> int:
     os.chdir(shared["root"])
     _preload(shared["preload"])
     plugins = _plugins()
-    error = _device(shared["device_plugin"])
+    error = _device(shared["device_plugin"], shared["sanitize"])
     if prelude is not None:
         os.environ["SMITH_PRELUDE"] = prelude
     while line := read_line(0):
@@ -63,6 +66,8 @@ def main() -> int:
             alone=bool(shared["alone"]),
         )
         report("ended", status=ended.status, timed_out=ended.timed_out, seconds=ended.seconds)
+        if plan.get("stop_at_failure") and ended.status != 0:
+            break
     return 0
 
 
@@ -70,13 +75,14 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     """Run one plan, in a process that ends with it."""
     send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
+    seed_all(int(plan["seed"]))
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
-    reporter = Reporter(plan, send, _launches())
+    reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
     status = _pytest(plan, send, [*plugins, reporter])
     reporter.end(status)
     return status
@@ -114,11 +120,13 @@ def _extend_path(root: str, entries: tuple[str, ...]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, inherited] if inherited else folders)
 
 
-def _device(plugin: str | None) -> BaseException | None:
-    """Install the device; what went wrong, if something did."""
+def _device(plugin: str | None, sanitize: bool) -> BaseException | None:
+    """Install the device, and the sanitizer where it is asked for; what went wrong, if something did."""
     try:
         if plugin:
             importlib.import_module(plugin)
+        if sanitize:
+            importlib.import_module(SANITIZER).install()
     except BaseException as error:
         return error
     return None
@@ -136,7 +144,8 @@ def _prelude(path: str | None) -> BaseException | None:
 
 def _launches() -> Launches:
     """A function that gives the launches and nested calls by kernel since it was last called."""
-    module: Any = sys.modules.get("smith.device.interpreter.launches")
+    names = ("smith.device.interpreter.launches", "smith.device.native.launches")
+    module: Any = next((sys.modules[name] for name in names if name in sys.modules), None)
     if module is None:
         return lambda: {}
     snapshot, reset = module.snapshot, module.reset
@@ -147,6 +156,21 @@ def _launches() -> Launches:
         return {key: count for key, count in counts.items() if count}
 
     return take
+
+
+def _findings() -> Findings:
+    """A function that gives what the sanitizer saw since it was last called."""
+    module: Any = sys.modules.get(SANITIZER)
+    return (lambda: []) if module is None else module.take
+
+
+def _capture(plan: dict[str, Any], send: Send) -> Uncaptured:
+    """Tell of distinct launches where the plan asks for them; gives how many could not be told."""
+    if plan.get("capture") is None:
+        return lambda: 0
+    module: Any = importlib.import_module("smith.device.interpreter.capture")
+    capture = module.install(lambda launch: send("launch", **launch), plan["root"], plan["capture"])
+    return lambda: int(capture.dropped)
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:

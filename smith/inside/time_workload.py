@@ -19,6 +19,15 @@ from typing import Any
 MIN_SAMPLES = 9
 MAX_SAMPLES = 200
 VALUES = 512
+CHECKS = 3
+"""Timed calls whose results are kept, each by so many values at places drawn anew."""
+CHECKED_VALUES = 64
+SHORTEST_NS = 50_000
+"""A sample that is shorter is repeated within itself until it is long enough for the clock."""
+DISTINCT = 64
+"""Inputs that such a sample goes through, at most: one that is called again and again could be remembered."""
+STABLE = 0.05
+WARM_UP = 12
 
 
 def _median(values: list[float]) -> float:
@@ -28,32 +37,64 @@ def _median(values: list[float]) -> float:
 
 
 def time_case(
-    make: Callable[[], Callable[[], object]], seconds: float, clock: Callable[[], int] = perf_counter_ns
-) -> dict[str, float]:
-    """Median nanoseconds a call of what ``make`` gives, sampled for about ``seconds``.
+    make: Callable[[], Callable[[], object]],
+    seconds: float,
+    seed: int = 0,
+    clock: Callable[[], int] = perf_counter_ns,
+) -> dict[str, Any]:
+    """Median nanoseconds a call of what ``make`` gives, sampled for about ``seconds``; with results of timed calls.
 
-    Two calls warm up. A call shorter than 50 microseconds is repeated inside one sample until the sample is long enough
-    for the clock.
+    Calls warm up until three in a row lie within 5 %, 12 at most. Each sample is of inputs of its own, drawn from
+    ``seed`` and its number, so that two processes can compare the results of the calls that were timed: a call that
+    gives back what an earlier one computed is found out.
     """
-    call = make()
-    call()
-    began = clock()
-    call()
-    once = max(1, clock() - began)
-    inner = max(1, 50_000 // once)
+    once, warm = _warm_up(make, seed, clock)
+    inner = max(1, SHORTEST_NS // once)
+    checked = set(random.Random(seed).sample(range(MIN_SAMPLES), CHECKS))
     samples: list[float] = []
+    checks: list[dict[str, Any]] = []
     end = clock() + int(seconds * 1e9)
     while len(samples) < MIN_SAMPLES or (clock() < end and len(samples) < MAX_SAMPLES):
+        seed_all(seed + len(samples))
+        # How many there are differs between processes. The first inputs are the same in all: they come last.
+        calls = [make() for _ in range(min(inner, DISTINCT))][::-1]
+        rounds, rest = divmod(inner, len(calls))
+        value: object = None
+        began = clock()
+        for call in calls[:rest]:
+            value = call()
+        for _ in range(rounds):
+            for call in calls:
+                value = call()
+        samples.append((clock() - began) / inner)
+        if len(samples) - 1 in checked:
+            checks.append(result_of(value, seed, CHECKED_VALUES))
+    return {
+        "ns": _median(samples),
+        "samples": len(samples),
+        "inner": inner,
+        "warm_up": warm,
+        "checks": checks,
+    }
+
+
+def _warm_up(make: Callable[[], Callable[[], object]], seed: int, clock: Callable[[], int]) -> tuple[int, int]:
+    """Nanoseconds of one warm call, and how many calls it took."""
+    last: list[int] = []
+    for number in range(1, WARM_UP + 1):
+        seed_all(seed - number)
         call = make()
         began = clock()
-        for _ in range(inner):
-            call()
-        samples.append((clock() - began) / inner)
-    return {"ns": _median(samples), "samples": float(len(samples)), "inner": float(inner)}
+        call()
+        last = [*last[-2:], max(1, clock() - began)]
+        if number > 3 and max(last) <= (1 + STABLE) * min(last):
+            break
+    return int(_median([float(ns) for ns in last])), number
 
 
 def seed_all(seed: int) -> None:
     """Seed the default generators of what is loaded: both sides of a comparison draw the same inputs."""
+    seed %= 1 << 31
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
@@ -61,10 +102,10 @@ def seed_all(seed: int) -> None:
         sys.modules["torch"].manual_seed(seed)
 
 
-def result_of(value: Any, seed: int) -> dict[str, Any]:
-    """Shape and up to ``VALUES`` values, at places drawn from ``seed``, of a tensor, number or sequence of them."""
+def result_of(value: Any, seed: int, most: int = VALUES) -> dict[str, Any]:
+    """Shape and up to ``most`` values, at places drawn from ``seed``, of a tensor, number or sequence of them."""
     if isinstance(value, (tuple, list)):
-        parts = [result_of(part, seed) for part in value]
+        parts = [result_of(part, seed, most) for part in value]
         return {"shape": [p["shape"] for p in parts], "values": [v for p in parts for v in p["values"]]}
     if hasattr(value, "detach"):
         value = value.detach().cpu().double().numpy()
@@ -72,7 +113,7 @@ def result_of(value: Any, seed: int) -> dict[str, Any]:
         flat, shape = value.ravel(), list(value.shape)
     else:
         flat, shape = [value], []
-    places = random.Random(seed).sample(range(len(flat)), min(len(flat), VALUES))
+    places = random.Random(seed).sample(range(len(flat)), min(len(flat), most))
     return {"shape": shape, "values": [float(flat[place]) for place in places]}
 
 
@@ -86,7 +127,7 @@ def main(argv: list[str]) -> int:
     results: dict[str, Any] = {}
     for number, (name, make) in enumerate(namespace["cases"]()):
         seed_all(seed + number)
-        results[name] = time_case(make, seconds) if seconds > 0 else result_of(make()(), seed)
+        results[name] = time_case(make, seconds, seed + 1000 * number) if seconds > 0 else result_of(make()(), seed)
     data = json.dumps({"cases": results}).encode()
     while data:
         data = data[os.write(fd, data) :]

@@ -40,6 +40,8 @@ class RunConfig(Document):
     attempt_micro_usd: int | None = None
     """The most that each attempt may cost."""
     timeout_s: float | None = None
+    sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """The panel's policy: what passes must be clean under the sanitizer too."""
     sandbox: str = "bubblewrap"
     created_at: str
     smith: str

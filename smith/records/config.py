@@ -112,9 +112,18 @@ class MineConfig(Record):
     rules: RuleTable = RuleTable()
 
 
+class TimingConfig(Record):
+    """The table ``[timing]``: what speed is measured under."""
+
+    foreign: float = Field(default=0.10, ge=0, le=1)
+    """Share of all processors that others may use while a block is timed; above it the block is void. 1 on a machine
+    that is never idle: then only noise tells."""
+
+
 class Config(Document):
     """The settings of a data repository."""
 
     mine: MineConfig = MineConfig()
+    timing: TimingConfig = TimingConfig()
     prices: dict[Word, PriceRow] = {}
     """By ``provider/model``, exactly as the model is called for."""

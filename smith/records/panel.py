@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from smith.records.base import Document, Name, Oid, Record, TaskId
+from smith.records.policy import Policy
 
 
 class PanelTask(Record):
@@ -27,6 +28,10 @@ class Panel(Document):
     """Grows whenever what is pinned changes: results of different revisions are not compared."""
     split: Literal["train", "held_out"] | None = None
     """The side of a split that the panel is; no lineage may lie on both."""
+    sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """Whether a submission must be clean under the sanitizer too, where the device is the interpreter."""
+    policy: Policy | None = Field(default=None, exclude_if=lambda policy: policy is None)
+    """What is asked of every receipt that is pinned, besides being valid."""
     tasks: tuple[PanelTask, ...]
 
     @model_validator(mode="after")

@@ -8,7 +8,13 @@ from typing import Literal
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
-from smith.records.results import Failure
+from smith.records.compiled import TargetReport
+from smith.records.decision import BaseFails, NothingFails, PassRate
+from smith.records.facts import FAILING, Facts
+from smith.records.hardware import UsedHardware
+from smith.records.results import Failure, Outcome
+from smith.records.sanitizer import SanitizerReport
+from smith.records.sensitivity import Sensitivity
 
 
 class Verdict(StrEnum):
@@ -71,6 +77,27 @@ class Arm(Record):
     failed: int
     other: int
     seconds: float
+    seed: int | None = Field(default=None, exclude_if=lambda seed: seed is None)
+    """Of Python's hashing, and of the generators of Python, numpy and torch where the tests do not seed them."""
+    order: Literal["", "selected", "reversed", "shuffled"] = Field(default="", exclude_if=lambda order: not order)
+    alone: int = Field(default=0, exclude_if=lambda alone: not alone)
+    """How many of the tests were run in a process of their own."""
+
+    @staticmethod
+    def column(outcome: Outcome) -> Literal["passed", "failed", "other"]:
+        """Which of the three counts an outcome is part of."""
+        if outcome is Outcome.PASSED:
+            return "passed"
+        return "failed" if outcome in FAILING else "other"
+
+
+class Answer(StrEnum):
+    """What a measurement of speed came to."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNRESOLVED = "not resolvable here"
 
 
 class TimedCase(Record):
@@ -80,6 +107,10 @@ class TimedCase(Record):
     ratio: float
     low: float
     high: float
+    baseline_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda times: not times)
+    """Median nanoseconds a call of each leg of the baseline: two a block, in the order of the blocks."""
+    candidate_ns: tuple[float, ...] = Field(default=(), exclude_if=lambda times: not times)
+    """Of the candidate: one a block."""
 
 
 class Timing(Record):
@@ -88,10 +119,14 @@ class Timing(Record):
     method: str
     device: str
     rounds: int
-    """Interleaved pairs of fresh processes."""
+    """Interleaved blocks of fresh processes."""
+    void: int = Field(default=0, exclude_if=lambda blocks: not blocks)
+    """Blocks that were left out, since something else disturbed them."""
+    answer: Answer | None = Field(default=None, exclude_if=lambda answer: answer is None)
+    """What the blocks say; None in receipts that were written before this was asked."""
     noise_low: float
     noise_high: float
-    """95 % interval of baseline against itself."""
+    """95 % interval of the baseline against itself."""
     cases: tuple[TimedCase, ...]
     geomean: float
     low: float
@@ -124,18 +159,35 @@ class Receipt(Document):
     pass_to_pass: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     """Quarantined: outcomes differed between repeats."""
+    flaky_rates: dict[str, PassRate] = Field(default={}, exclude_if=lambda rates: not rates)
+    """How often each of them passed, of how many runs, on each side."""
     base_failures: dict[str, Failure] = {}
     """How each fail-to-pass id fails on the base."""
+    base_fails: BaseFails | None = Field(default=None, exclude_if=lambda how: how is None)
+    """The most telling of these."""
+    nothing_fails: NothingFails | None = Field(default=None, exclude_if=lambda why: why is None)
+    """Why none does, where that is the reason."""
     launches: dict[str, int] = {}
     """Launches and nested calls of changed kernels while the fail-to-pass ids pass; for the variant ``optimize``, which
     has none, while the pass-to-pass ids do."""
     sensitivity: float | None = None
+    """Share of the planted faults that the tests caught. None where it was not measured, or nothing counts."""
+    planted: Sensitivity | None = Field(default=None, exclude_if=lambda planted: planted is None)
+    """The planted faults and what became of each."""
     timing: Timing | None = None
     probes: tuple[ProbeResult, ...] = Field(default=(), exclude_if=lambda probes: not probes)
     """Wrong and alternative solutions of the bundle, as tried."""
+    sanitizer: SanitizerReport | None = Field(default=None, exclude_if=lambda report: report is None)
+    """What the sanitizer saw, where it was asked for; the verdict does not hang on it."""
+    targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
+    """By target, what compiling the captured launches gave, where it was asked for."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
+    toolchain: dict[str, str] = Field(default={}, exclude_if=lambda compilers: not compilers)
+    """Compilers that the recipe's build could find, by name, with their own word on their version."""
+    hardware: UsedHardware | None = Field(default=None, exclude_if=lambda hardware: hardware is None)
+    """The GPU that it was found on; other devices have none."""
     tried: tuple[str, ...] = ()
     """Environments that were tried before this one, and why they were left."""
     sandbox: str = ""
@@ -144,9 +196,12 @@ class Receipt(Document):
     smith: str = ""
     """Version of smith."""
     seconds: float = 0.0
+    facts: Facts | None = Field(default=None, exclude_if=lambda facts: facts is None)
+    """What all of this was decided from; receipts of earlier versions have none, and cannot be checked again."""
 
     def agrees_with(self, other: Receipt) -> bool:
-        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ."""
+        """Whether both found the same: verdict, reasons, tests and how they fail. Times and places may differ, and what
+        only one of them was asked for."""
         return all(
             (
                 (self.task, self.tree, self.device, self.verdict)
@@ -155,4 +210,28 @@ class Receipt(Document):
                 (self.fail_to_pass, self.pass_to_pass) == (other.fail_to_pass, other.pass_to_pass),
                 (self.flaky, self.base_failures) == (other.flaky, other.base_failures),
             )
+        )
+
+    def adds_to(self, other: Receipt) -> bool:
+        """Whether it holds of what is asked for besides (targets, the sanitizer, planted faults) what ``other``, which
+        found the same, has not or has otherwise."""
+        return (
+            any(other.targets.get(target) != found for target, found in self.targets.items())
+            or (
+                self.sanitizer is not None
+                and (other.sanitizer is None or not self.sanitizer.agrees_with(other.sanitizer))
+            )
+            or (self.planted is not None and self.planted.adds_to(other.planted))
+        )
+
+    def with_what_it_lacks(self, other: Receipt) -> Receipt:
+        """This receipt with what only ``other``, which found the same, was asked for."""
+        planted = self if self.planted is not None else other
+        return self.model_copy(
+            update={
+                "targets": {**other.targets, **self.targets},
+                "sanitizer": self.sanitizer or other.sanitizer,
+                "planted": planted.planted,
+                "sensitivity": planted.sensitivity,
+            }
         )

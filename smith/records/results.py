@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from smith.records.base import Record
+from smith.records.compiled import Launch
+from smith.records.memory import MemoryFinding
 
 
 class Outcome(StrEnum):
@@ -27,15 +31,41 @@ class Outcome(StrEnum):
 
 
 class Failure(StrEnum):
-    """How a test failed, from the most to the least telling about the kernel."""
+    """How a test failed, from the most to the least telling about the kernel: this order is the rank."""
 
     ASSERTION = "assertion"
+    """A result was compared and found wrong."""
     KERNEL_ERROR = "kernel_error"
+    """The kernel broke while it ran: an error of the interpreter or the device, or a trap of native code."""
+    OTHER = "other"
+    """The code under test raised something else."""
     INTERFACE = "interface"
     """TypeError, AttributeError or NameError of an interface that is not there."""
     IMPORT = "import"
     COLLECTION = "collection"
-    OTHER = "other"
+    """The test's file could not be imported, whatever it raised."""
+    COMPILE = "compile"
+    """A compiler refused the kernel."""
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    DEVICE_MISSING = "device_missing"
+    HARNESS = "harness"
+    """pytest or the report broke: nothing is known about the test."""
+
+    @property
+    def rank(self) -> int:
+        """1 for the most telling."""
+        return list(Failure).index(self) + 1
+
+    @property
+    def weak(self) -> bool:
+        """Whether a test that fails so has compared nothing: something is missing, which is not to be wrong."""
+        return self.rank > Failure.OTHER.rank
+
+    @property
+    def of_machine(self) -> bool:
+        """Whether it says something about the machine and nothing about the code."""
+        return self in (Failure.DEVICE_MISSING, Failure.HARNESS)
 
 
 class TestResult(Record):
@@ -50,6 +80,8 @@ class TestResult(Record):
     message: str = ""
     """The first lines of the error, cut; for people, never for a decision."""
     launches: dict[str, int] = {}
+    findings: tuple[MemoryFinding, ...] = Field(default=(), exclude_if=lambda findings: not findings)
+    """What the sanitizer saw, in a run that asked for it."""
 
 
 class TestRun(Record):
@@ -64,6 +96,10 @@ class TestRun(Record):
     """Whether the closing record came: announced, finished and expected ids agree."""
     seconds: float = 0.0
     note: str = ""
+    captured: tuple[Launch, ...] = Field(default=(), exclude_if=lambda launches: not launches)
+    """Distinct launches of kernels, where they were asked for."""
+    uncaptured: int = Field(default=0, exclude_if=lambda count: not count)
+    """Launches that were too many or too large to be told."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""

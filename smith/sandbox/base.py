@@ -24,13 +24,17 @@ class Bind:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one run. Memory and processes count the whole tree, ``file_bytes`` each file and each output."""
+    """Bounds of one run. Memory and processes count the whole tree, ``file_bytes`` each file and each output.
+
+    ``each_process``: the kernel also refuses memory to any process that alone reaches the bound.
+    """
 
     wall_s: float
     memory_bytes: int = 8 << 30
     processes: int = 1024
     file_bytes: int = 2 << 30
     open_files: int = 4096
+    each_process: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,13 @@ class Ended(Completed):
 class Sandbox(Protocol):
     """One maker of sandboxes. It holds no state: the same object may run commands at the same time."""
 
-    name: str
-    remaps: bool
-    """Whether a bind's target may differ from its source."""
+    @property
+    def name(self) -> str:
+        """As people choose it and receipts tell it."""
+
+    @property
+    def remaps(self) -> bool:
+        """Whether a bind's target may differ from its source."""
 
     def check(self) -> str | None:
         """None when it works on this machine, else why not, in one line."""

@@ -73,7 +73,7 @@ class Bubblewrap:
         as_root = self._may_mount()
         user = _fresh_id() if as_root else INSIDE_ID
         early, late = _parted(inside)
-        drop = [*(_become(user) if as_root else []), *late]
+        drop = [*(_become(user, _groups(command.binds)) if as_root else []), *late]
         shown = _binds(command.binds)
         with (
             Watch(command.limits, command.spill) as watch,
@@ -182,7 +182,7 @@ def _folders(*targets: str) -> list[str]:
 
 def _binds(binds: Sequence[Bind]) -> list[str]:
     parents = [str(PurePosixPath(b.target).parent) for b in binds]
-    words = _folders(*(p for p in parents if not p.startswith(("/usr", "/proc", "/dev"))))
+    words = _folders(*(p for p in parents if p != "/dev" and not p.startswith(("/usr", "/proc"))))
     for bind in sorted(binds, key=lambda b: len(PurePosixPath(b.target).parts)):
         if not bind.source.exists():
             raise Unavailable(f"{bind.source}: cannot be shown in the sandbox: it does not exist")
@@ -211,9 +211,29 @@ def _parted(env: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     return early, [kernel.program("env"), *late] if late else []
 
 
-def _become(user: int) -> list[str]:
-    identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
+def _become(user: int, groups: Sequence[int]) -> list[str]:
+    joined = f"--groups={','.join(map(str, groups))}" if groups else "--clear-groups"
+    identity = [f"--reuid={user}", f"--regid={user}", joined, "--no-new-privs"]
     return [kernel.program("setpriv"), *identity, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"]
+
+
+def _groups(binds: Sequence[Bind]) -> list[int]:
+    """The groups (mostly ``render``) that may use the shown device nodes; a fresh user id is in none.
+
+    Raises :class:`Unavailable` for a node that only root may open: nobody becomes root's group in a sandbox.
+    """
+    found = set()
+    for bind in binds:
+        if not bind.target.startswith("/dev/") or not bind.source.exists():
+            continue
+        node = bind.source.stat()
+        if node.st_mode & 0o006 == 0o006:
+            continue
+        if node.st_gid == 0 or node.st_mode & 0o060 != 0o060:
+            hint = "give it to a group of its own (render), or run smith as an ordinary user of that group"
+            raise Unavailable(f"{bind.target}: only root may open it, and a sandbox is never root", hint=hint)
+        found.add(node.st_gid)
+    return sorted(found)
 
 
 @contextmanager

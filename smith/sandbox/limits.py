@@ -31,11 +31,13 @@ def prefix(limits: Limits) -> list[str]:
     """The words to put before a command so that it and its children run within ``limits``.
 
     Memory is bounded by the data segment, not by the address space: torch maps far more addresses than it uses. A limit
-    that is lower already (as in a container) stays: nobody but root may raise it.
+    that is lower already (as in a container) stays: nobody but root may raise it. A driver of a GPU maps more data than
+    it uses, too: where ``each_process`` is false only the watcher bounds memory, by what is really used.
     """
+    data = [f"--data={_at_most(resource.RLIMIT_DATA, limits.memory_bytes)}"] if limits.each_process else []
     return [
         program("prlimit"),
-        f"--data={_at_most(resource.RLIMIT_DATA, limits.memory_bytes)}",
+        *data,
         f"--nproc={_at_most(resource.RLIMIT_NPROC, limits.processes)}",
         f"--fsize={_at_most(resource.RLIMIT_FSIZE, limits.file_bytes)}",
         f"--nofile={_at_most(resource.RLIMIT_NOFILE, limits.open_files)}",

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from smith.device.interpreter.target import UnknownTarget, find_target
 from smith.errors import BadInput
+from smith.gpus.base import KINDS as GPUS
+from smith.gpus.machine import Machine
 from smith.records.task import SmithMetadata
 
 DEFAULT_TARGET = "gfx942"
-KINDS = ("interpreter", "cpu", "rocm", "cuda")
-_RUNS_HERE = ("interpreter", "cpu")
-_TARGET = re.compile(r"gfx[0-9a-f]+|sm_[0-9]+[a-z]?")
+EVERYWHERE = ("interpreter", "cpu")
+"""Kinds that need nothing of the machine but a processor."""
+KINDS = (*EVERYWHERE, *GPUS)
+_TARGET = {"interpreter": r"gfx[0-9a-f]+|sm_[0-9]+[a-z]?", "rocm": r"gfx[0-9a-f]+", "cuda": r"sm_[0-9]+[a-z]?"}
 
 
 @dataclass(frozen=True)
@@ -23,23 +26,15 @@ class Choice:
     refusal: str | None = None
 
 
-def choose_device(asked: str, spec: SmithMetadata) -> Choice:
-    """The device for a task: the one asked for, or with ``auto`` the first of its kinds that smith runs here.
+def choose_device(asked: str, spec: SmithMetadata, machine: Machine) -> Choice:
+    """The device for a task: the one asked for, or with ``auto`` the first of its kinds that ``machine`` has.
 
-    Raises :class:`BadInput` for a name that is no device.
+    A GPU that is here is named with its architecture. Raises :class:`BadInput` for a name that is no device.
     """
-    kind, _, target = asked.partition(":")
-    if asked != "auto" and kind not in KINDS:
-        raise BadInput(f"{asked!r} is no device", hint=f"one of: auto, {', '.join(KINDS)}, interpreter:gfx950, ...")
-    if asked.endswith(":") or (target and not (kind in ("interpreter", "rocm", "cuda") and _TARGET.fullmatch(target))):
-        raise BadInput(f"{asked!r} is no device", hint="a target looks like gfx942 or sm_90")
-    if kind == "interpreter" and target:
-        try:
-            find_target(target)
-        except UnknownTarget as error:
-            raise BadInput(str(error)) from error
+    kind, target = _parsed(asked)
     if asked == "auto":
-        kind = next((k for k in spec.devices if k in _RUNS_HERE), spec.devices[0] if spec.devices else "rocm")
+        usable = (k for k in spec.devices if k in EVERYWHERE or machine.matching(k).gpus)
+        kind = next(usable, spec.devices[0] if spec.devices else "rocm")
         asked = kind
     if kind == "interpreter":
         asked = f"interpreter:{target or DEFAULT_TARGET}"
@@ -48,6 +43,23 @@ def choose_device(asked: str, spec: SmithMetadata) -> Choice:
         return Choice(
             asked, f"kernels in {languages} cannot be run on {kind}; it needs {' or '.join(spec.devices) or 'a GPU'}"
         )
-    if kind not in _RUNS_HERE:
-        return Choice(asked, f"this version of smith runs tests on {' and '.join(_RUNS_HERE)} only, not on {kind}")
-    return Choice(asked)
+    if kind not in GPUS:
+        return Choice(asked)
+    here = machine.matching(asked)
+    return Choice(here.gpus[0].device) if here.gpus else Choice(asked, here.reason)
+
+
+def _parsed(asked: str) -> tuple[str, str]:
+    """Kind and target of a device's name. Raises :class:`BadInput` for what is none."""
+    kind, _, target = asked.partition(":")
+    if asked != "auto" and kind not in KINDS:
+        raise BadInput(f"{asked!r} is no device", hint=f"one of: auto, {', '.join(KINDS)}, interpreter:gfx950, ...")
+    if asked.endswith(":") or (target and not re.fullmatch(_TARGET.get(kind, r"(?!)"), target)):
+        example = {"rocm": "like rocm:gfx942", "cuda": "like cuda:sm_90"}.get(kind, "like gfx942 or sm_90")
+        raise BadInput(f"{asked!r} is no device", hint=f"a target looks {example}")
+    if kind == "interpreter" and target:
+        try:
+            find_target(target)
+        except UnknownTarget as error:
+            raise BadInput(str(error)) from error
+    return kind, target

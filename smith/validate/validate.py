@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import date
 
 from smith import __version__
@@ -11,25 +11,27 @@ from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
+from smith.grade.devices import hardware_of, held_until_now
 from smith.grade.launched import touched
+from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
+from smith.harness.hardware import Unfit
 from smith.records.base import Reason
-from smith.records.receipt import Arm, ReasonCode, Receipt, Verdict
+from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
-from smith.records.results import Failure, Outcome, TestResult
-from smith.records.task import Variant
-from smith.validate import authored
-from smith.validate.findings import FAILING, OF_VERSIONS, Findings, affordable, cut_off, ran
-from smith.validate.judge import Judge
+from smith.records.results import Outcome, TestResult
+from smith.records.sanitizer import SanitizerReport
+from smith.validate.arms import Arms, Leg, Ran
+from smith.validate.findings import OF_VERSIONS, Findings, cut_off
+from smith.validate.gate import Gate
+from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
+from smith.validate.recorder import Recorder
+from smith.validate.sanitize import sanitize
 from smith.validate.select import CollectedId, choose
-
-ALONE_LIMIT = 3
-"""How many fail-to-pass ids are also run alone: each pays for importing the repository once more."""
-
-SUSPECTS = 4
-"""How many ids that fail on the reference are run again, to tell unstable from wrong."""
+from smith.validate.toolchain import toolchain
+from smith.verdict import authored
 
 Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
@@ -43,11 +45,18 @@ class Validation:
     """One validation of ``bundle`` on ``bench.device`` with ``repeats`` runs of each arm."""
 
     def __init__(
-        self, bundle: Bundle, bench: Bench, *, repeats: int, builder: Builder, step: Step = lambda text: None
+        self,
+        bundle: Bundle,
+        bench: Bench,
+        *,
+        repeats: int,
+        builder: Builder,
+        step: Step = lambda text: None,
+        sanitizer: bool = False,
+        gate: Gate | None = None,
     ) -> None:
-        self.bundle, self.bench, self.repeats = bundle, bench, repeats
-        self.builder, self.step = builder, step
-        self.variant = bundle.spec.variant
+        self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
+        self.builder, self.step, self.gate = builder, step, gate
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
@@ -55,47 +64,45 @@ class Validation:
             files = touched(bench.store, bundle, solved)
         except PatchError as error:
             raise RecordError(f"{bundle.path / REFERENCE}: {error}", hint="freeze the pull request again") from error
-        self.judge = Judge(bundle, bench, self.nop_tree, self.reference_tree, files, step)
+        self.solved_files = files
+        self.environment: TestEnvironment | None = None
+        """In which the receipt was found, once there is one."""
 
     def receipt(self) -> Receipt:
         """Run everything and say what was found."""
         began = time.monotonic()
         found = self._findings()
-        interpreter = self.bench.device.startswith("interpreter")
-        not_proved = []
-        if interpreter:
-            not_proved.append("speed: the interpreter says nothing about it")
-            not_proved.append("that the kernels compile for a GPU, or are right on one")
-        if interpreter and self.variant.has_own_start and found.fail_to_pass:
-            not_proved.append(
-                "that the kernels which are launched do all of the work: launches are counted, not results"
-            )
-        if found.fail_to_pass and not interpreter:
-            not_proved.append(
-                "that the fail-to-pass tests reach the changed code: calls are not counted on this device"
-            )
-        return Receipt(
-            task=self.bundle.id,
-            tree=self.bundle.tree,
-            device=self.bench.device,
-            verdict=found.verdict,
-            reasons=tuple(found.reasons),
-            fail_to_pass=tuple(found.fail_to_pass),
-            pass_to_pass=tuple(found.pass_to_pass),
-            flaky=tuple(sorted(found.flaky)),
-            base_failures=found.base_failures,
-            launches=found.launches,
-            timing=found.timing,
-            probes=tuple(found.probes),
-            arms=tuple(found.arms),
+        self.environment = found.environment
+        self._compile(found)
+        if self.sanitizer and self.bench.device.startswith("interpreter"):
+            found.sanitizer = self._watched(found)
+        if found.hardware:
+            found.hardware = held_until_now(self.bench, found.hardware)
+        return found.receipt(
+            self.bundle,
+            self.bench.device,
             repeats=self.repeats,
-            environment=found.environment.describe() if found.environment else None,
-            tried=tuple(found.tried),
+            toolchain=toolchain(self.bundle.recipe),
             sandbox=self.bench.sandbox.name,
-            not_proved=tuple(not_proved),
-            smith=__version__,
+            not_proved=tuple(not_proved(found, self.bundle.spec, self.bench.device)),
             seconds=round(time.monotonic() - began, 2),
         )
+
+    def _watched(self, found: Findings) -> SanitizerReport | None:
+        """What the sanitizer sees on the tests that count; None where there are none."""
+        ids = [*found.fail_to_pass, *found.pass_to_pass]
+        if not ids or found.environment is None:
+            return None
+        trees = (self.reference_tree, self.nop_tree)
+        return sanitize(self.bench, self.bundle, found.environment, trees, ids, self.step)
+
+    def _compile(self, found: Findings) -> None:
+        """Compile what was captured in the environment that the findings are of."""
+        if self.gate is None or found.environment is None:
+            return
+        self.step(f"compiling for {', '.join(self.gate.targets)}")
+        trees = {"base": self.nop_tree, "reference": self.reference_tree}
+        found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
@@ -106,13 +113,13 @@ class Validation:
         tried: list[str] = []
         seen: dict[str, str] = {}
         best: Findings | None = None
-        last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, "the recipe names no environment")
+        last = self._stopped(Findings(), ReasonCode.ENVIRONMENT, "the recipe names no environment")
         for choice in self.bundle.recipe.candidates(merged_on):
             self.step(f"environment {choice.name}")
             try:
                 environment = self.builder(choice)
             except EnvironmentFailed as error:
-                last = Findings().end(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, str(error))
+                last = self._stopped(Findings(), ReasonCode.ENVIRONMENT, str(error))
                 tried.append(f"{choice.name}: {error}")
                 continue
             digest = environment.describe().digest
@@ -123,7 +130,7 @@ class Validation:
             try:
                 found = self._in_environment(environment)
             except _BuildFailed as error:
-                found = Findings(environment=environment).end(Verdict.UNRESOLVABLE, ReasonCode.BUILD_FAILED, str(error))
+                found = self._stopped(Findings(environment=environment), ReasonCode.BUILD_FAILED, str(error))
             found.tried = list(tried)
             passes = bool(found.pass_to_pass or found.fail_to_pass)
             if found.verdict is Verdict.VALID or (passes and not found.because(OF_VERSIONS)):
@@ -138,50 +145,42 @@ class Validation:
             return best
         return last
 
+    def _recorder(self) -> Recorder:
+        return Recorder.of(self.bundle, self.bench.device, self.solved_files)
+
+    def _stopped(self, found: Findings, code: ReasonCode, detail: str) -> Findings:
+        """Nothing could be run, for this reason."""
+        facts = self._recorder().facts(stopped=Reason(code=code.value, detail=detail))
+        found.decide(facts, self.bench.device)
+        return found
+
     def _in_environment(self, environment: TestEnvironment) -> Findings:
         found = Findings(environment=environment)
+        stands_on = hardware_of(self.bench, self.bundle, environment)
+        if isinstance(stands_on, Unfit):
+            return self._stopped(found, ReasonCode.NEEDS_DEVICE, stands_on.reason)
+        found.hardware = stands_on
         chosen, fault = self._choose(environment)
         if not chosen:
-            code, detail = fault
-            wrong = code in (ReasonCode.NO_TESTS, ReasonCode.EXTRA_TEST)
-            verdict = Verdict.INVALID if wrong else Verdict.UNRESOLVABLE
-            return found.end(verdict, code, detail)
-        budget = self.bundle.selection.budget_s
-        self.step("reference 1")
-        first = self._arm("reference", 1, environment, chosen, found, stop_after_s=budget)
-        bad = authored.faulty(self.bundle.selection, first, ())
-        if bad:
-            return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
-        passing = [i for i in chosen if first[i].outcome is Outcome.PASSED]
-        if not passing:
-            return self.judge.nothing_passes(found, first)
-        self.step("nop 1")
-        # What the reference fails is run on the base too: a test that only the base passes shows inverted sides.
-        second = self._arm("nop", 1, environment, [i for i in chosen if ran(first[i])], found)
-        found.fail_to_pass = [i for i in passing if second[i].outcome in FAILING and self.judge.may_count(first[i])]
-        guards = [i for i in passing if second[i].outcome is Outcome.PASSED]
-        if self.variant is Variant.OPTIMIZE:
-            # Nothing but these holds a speed-up to its results: cheap tests must not crowd out those that launch it.
-            guards = [i for i in guards if self.judge.launches([first[i]])] or guards
-        # Extra tests have a budget of their own: they add to upstream's and never take their place.
-        for extra in (False, True):
-            some = [i for i in guards if authored.of(self.bundle.selection, i) is extra]
-            found.pass_to_pass += affordable(some, {i: first[i].seconds for i in some}, budget / 2)
-        inverted = [
-            i for i in chosen if ran(first[i]) and first[i].outcome in FAILING and second[i].outcome is Outcome.PASSED
-        ]
-        suspects = [i for i in chosen if first[i].outcome in FAILING and first[i].outcome is not Outcome.TIMEOUT]
-        self._repeat(environment, found, suspects[:SUSPECTS])
-        found.base_failures = {i: second[i].failure or Failure.OTHER for i in found.fail_to_pass}
-        found.base_results = {i: second[i] for i in found.fail_to_pass}
-        found.launches = self.judge.launches([first[i] for i in found.fail_to_pass or self.judge.guarding(found)])
-        bad = authored.faulty(self.bundle.selection, first, found.flaky)
-        if bad:
-            return found.end(Verdict.INVALID, ReasonCode.EXTRA_TEST, bad)
-        judged = self.judge.judge(found, first, inverted)
-        if judged.verdict is Verdict.VALID and self.bundle.probes:
-            self._probe(judged)
-        return judged
+            return self._stopped(found, *fault)
+        record = self._recorder()
+        arms = Arms(lambda leg: self._arm(environment, leg, found), record, repeats=self.repeats)
+        found.arms = arms.run(chosen)
+        decision = found.decide(record.facts(), self.bench.device)
+        if decision.wants_timing:
+            self._time(environment, found, record)
+        if found.verdict is Verdict.VALID and self.bundle.probes:
+            self._probe(found)
+        return found
+
+    def _time(self, environment: TestEnvironment, found: Findings, record: Recorder) -> None:
+        self.step("timing")
+        why = ""
+        try:
+            found.timing = measure(self.bench, self.bundle, environment, self.nop_tree, self.reference_tree)
+        except CannotTime as error:
+            why = str(error)
+        found.decide(record.facts(cannot_time=why), self.bench.device)
 
     def _probe(self, found: Findings) -> None:
         """Try the bundle's wrong and alternative solutions: tests that tell them apart wrongly are no tests."""
@@ -192,9 +191,9 @@ class Validation:
             result = try_probe(self.bench, self.bundle, found.environment, probe, ids)
             found.probes.append(result)
             if not result.as_expected:
-                code = ReasonCode.WRONG_PASSES if probe.kind == "wrong" else ReasonCode.ALTERNATIVE_FAILS
-                found.end(Verdict.INVALID, code, f"{probe.name}: {result.detail}")
-                return
+                break
+        assert found.facts is not None
+        found.decide(found.facts, self.bench.device)
 
     # -- selecting ----------------------------------------------------------------------------------------------
 
@@ -207,18 +206,21 @@ class Validation:
                 raise _BuildFailed(f"the reference does not build: {place.build_error}")
             collected = place.collect([*selection.files, *selection.authored, *selection.guards])
         items = [CollectedId(i.id, i.function, i.size) for i in collected.ids]
-        fault = authored.uncollected(selection, [i.id for i in items], collected.errors)
+        fault = authored.uncollected(selection.authored, [i.id for i in items], collected.errors)
         if fault:
             return [], (ReasonCode.EXTRA_TEST, fault)
         if selection.only:
             known = {i.id for i in items}
-            extra = [i.id for i in items if authored.of(selection, i.id)]
+            extra = [i.id for i in items if authored.of(selection.authored, i.id)]
             chosen = [*(i for i in selection.only if i in known), *extra]
             return chosen, (ReasonCode.NO_TESTS, "none of the ids that the bundle names exists")
         if not items:
             errors = "; ".join(f"{file}: {message}" for file, message in sorted(collected.errors.items()))
             if errors:
                 return [], (ReasonCode.ENVIRONMENT, f"the reference's tests cannot be collected: {errors}"[:500])
+            if not collected.complete:
+                why = collected.note or collected.ending
+                return [], (ReasonCode.ENVIRONMENT, f"collecting the reference's tests broke off: {why}"[:500])
             return [], (ReasonCode.NO_TESTS, "the test files hold no tests")
         new: Collection[str] = ()
         changed = set(selection.changed_tests)
@@ -243,81 +245,39 @@ class Validation:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def _arm(
-        self,
-        arm: str,
-        repeat: int,
-        environment: TestEnvironment,
-        ids: Sequence[str],
-        found: Findings,
-        *,
-        stop_after_s: float | None = None,
-        alone: Collection[str] = (),
-    ) -> dict[str, TestResult]:
-        """One run of one arm in a fresh place; every id of ``ids`` has a result."""
-        tree = self.nop_tree if arm == "nop" else self.reference_tree
+    def _arm(self, environment: TestEnvironment, leg: Leg, found: Findings) -> Ran:
+        """One run of one arm in a fresh place. Both arms of a repeat share a seed."""
+        self.step(f"{leg.arm} {leg.repeat}")
+        tree = self.nop_tree if leg.arm == "nop" else self.reference_tree
         began = time.monotonic()
         with trial(self.bench, self.bundle, environment, tree) as place:
             if place.build_error:
-                raise _BuildFailed(f"the {'base' if arm == 'nop' else 'reference'} does not build: {place.build_error}")
-            results = place.run(ids, stop_after_s=stop_after_s, alone=alone).by_id()
-            if lost := cut_off(ids, results):
-                results |= place.run(lost, alone=lost).by_id()
-        complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids}
-        outcomes = [r.outcome for r in complete.values()]
-        passed = outcomes.count(Outcome.PASSED)
-        failed = sum(1 for o in outcomes if o in FAILING)
-        found.arms.append(
-            Arm(
-                arm=arm,
-                repeat=repeat,
-                passed=passed,
-                failed=failed,
-                other=len(outcomes) - passed - failed,
-                seconds=round(time.monotonic() - began, 2),
-            )
-        )
-        return complete
-
-    def _repeat(self, environment: TestEnvironment, found: Findings, suspects: Sequence[str]) -> None:
-        """Run both arms again in fresh places and quarantine every id whose outcome changes.
-
-        ``suspects`` failed on the reference the first time: one that passes later is unstable and not wrong.
-
-        The second time the order is reversed, so that a test which leans on another shows; the third time the first
-        few fail-to-pass ids are run in a process of their own each.
-        """
-        for repeat in range(2, self.repeats + 1):
-            kept = [*found.fail_to_pass, *found.pass_to_pass]
-            if not kept:
-                return
-            order = list(reversed(kept)) if repeat % 2 == 0 else kept
-            alone = found.fail_to_pass[:ALONE_LIMIT] if repeat == 3 else ()
-            for arm in ("reference", "nop"):
-                self.step(f"{arm} {repeat}")
-                ids = [*order, *suspects] if arm == "reference" else order
-                results = self._arm(arm, repeat, environment, ids, found, alone=alone)
-                if arm == "reference":
-                    found.flaky |= {i for i in suspects if results[i].outcome is Outcome.PASSED}
-                for test_id in kept:
-                    passed = results[test_id].outcome is Outcome.PASSED
-                    failed = results[test_id].outcome in FAILING
-                    right = failed if arm == "nop" and test_id in found.fail_to_pass else passed
-                    if not right:
-                        found.flaky.add(test_id)
-            found.fail_to_pass = [i for i in found.fail_to_pass if i not in found.flaky]
-            found.pass_to_pass = [i for i in found.pass_to_pass if i not in found.flaky]
+                side = "base" if leg.arm == "nop" else "reference"
+                raise _BuildFailed(f"the {side} does not build: {place.build_error}")
+            capture = self.gate.wanted(self.bundle) if self.gate is not None and leg.repeat == 1 else None
+            captured = found.captured["base" if leg.arm == "nop" else "reference"]
+            run = place.run(leg.ids, stop_after_s=leg.stop_after_s, alone=leg.alone, seed=leg.seed, capture=capture)
+            captured.take(run)
+            results = run.by_id()
+            if lost := cut_off(leg.ids, results):
+                run = place.run(lost, alone=lost, seed=leg.seed, capture=capture)
+                captured.take(run)
+                results |= run.by_id()
+        complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in leg.ids}
+        return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
 
 
 def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
     """The receipt of a task whose needs this machine or version lacks: nothing was run."""
+    reason = Reason(code=ReasonCode.NEEDS_DEVICE.value, detail=detail)
     return Receipt(
         task=bundle.id,
         tree=bundle.tree,
         device=device,
         verdict=Verdict.UNRESOLVABLE,
-        reasons=(Reason(code=ReasonCode.NEEDS_DEVICE.value, detail=detail),),
+        reasons=(reason,),
         not_proved=("anything: nothing was run",),
         sandbox=sandbox,
         smith=__version__,
+        facts=Recorder.of(bundle, device, ()).facts(stopped=reason),
     )

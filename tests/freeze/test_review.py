@@ -14,12 +14,13 @@ from smith.errors import BadInput
 from smith.freeze.bundle import Store
 from smith.freeze.freeze import freeze
 from smith.freeze.lineages import lineages, remember_lineages
-from smith.freeze.panels import load_panel, make_panel
+from smith.freeze.panels import load_panel, make_panel, valid_tasks
 from smith.freeze.review import Finding, review
 from smith.git.mirrors import Upstream
 from smith.git.repository import Repository
 from smith.mine import mine
 from smith.paths import Layout
+from smith.records.policy import Policy
 from smith.records.receipt import Arm, Receipt, Verdict
 from tests.conftest import new_data_repository
 
@@ -83,6 +84,26 @@ def test_pins_and_devices(data: Store) -> None:
     found = review(data, devices=["rocm"])
     assert codes(found) == ["pin", "pin", "device", "device"]
     assert all("\n" not in str(one) for one in found)
+
+
+def test_a_panel_s_own_floor(data: Store) -> None:
+    """Receipts below it cannot be pinned, are left out where every task is meant, and are found where they are."""
+    for task, share in zip(TASKS, (0.9, 0.4), strict=True):
+        receipt(data, task).model_copy(update={"sensitivity": share}).save(path_of(data, task))
+    floor = Policy(min_sensitivity=0.8)
+    assert valid_tasks(data, floor) == [TASKS[0]]
+    with pytest.raises(BadInput, match=r"catch 0\.40 .* asks for 0\.80"):
+        make_panel(data, "first", list(TASKS), policy=floor)
+    with pytest.raises(BadInput, match="policy"):
+        valid_tasks(data, Policy(min_sensitivity=0.95))
+    panel = make_panel(data, "first", list(TASKS))
+    panel.save(data.layout.panel("first"))
+    assert b"policy" not in panel.dumps()
+    assert review(data) == []
+    panel.model_copy(update={"policy": floor}).save(data.layout.panel("first"))
+    assert load_panel(data.layout, "first").policy == floor
+    (finding,) = review(data)
+    assert finding.code == "policy" and TASKS[1] in finding.message
 
 
 def test_a_broken_file_is_a_finding_and_no_end(data: Store) -> None:

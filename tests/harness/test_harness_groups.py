@@ -70,3 +70,22 @@ def test_the_plans_of_later_groups_are_out_of_reach(bench: Bench) -> None:
         "def test_next(): pass\n",
     )
     assert outcomes(groups(bench, "test_a.py::test_steals", "test_a.py::test_next")) == [Outcome.PASSED] * 2
+
+
+def test_after_a_failure_nothing_more_is_run_where_that_is_asked_for(bench: Bench) -> None:
+    bench.write(
+        "test_a.py",
+        "def test_good(): pass\ndef test_bad(): assert 0\ndef test_behind(): open('/tmp/ran', 'w').close()\n",
+    )
+    bench.write("test_b.py", "def test_later(): pass\n")
+    files = {"a": ("good", "bad", "behind"), "b": ("later",)}
+    wanted = [
+        Group(tuple(f"test_{file}.py::test_{n}" for n in names), id_timeout_s=30.0, wall_s=60.0, stop_at_failure=True)
+        for file, names in files.items()
+    ]
+    runs = run_groups(bench.sandbox, bench.place, bench.environment, bench.recipe, "cpu", wanted)
+    assert outcomes(runs) == [Outcome.PASSED, Outcome.FAILED, Outcome.MISSING, Outcome.MISSING]
+    assert not any("tampered" in run.note for run in runs)
+    good = [Group(("test_b.py::test_later",), 30.0, 60.0, stop_at_failure=True), *wanted]
+    runs = run_groups(bench.sandbox, bench.place, bench.environment, bench.recipe, "cpu", good)
+    assert outcomes(runs)[:3] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]

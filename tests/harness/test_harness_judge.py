@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 import pytest
 
 from smith.harness.channel import Announced, AnyRecord, End, Hello, Result, Start, Uncollected
-from smith.harness.judge import Account
+from smith.harness.judge import Account, death_of
 from smith.records.results import Failure, Outcome
 
 HELLO = Hello(kind="hello", python="3", pytest="9")
@@ -95,3 +96,28 @@ def test_skipped_and_refused_files_are_told_apart() -> None:
     account = judged([HELLO, uncollected("f.py", skipped=True), uncollected("g.py", refused=True), END])
     found = account.verdict(["f.py::a", "g.py::a"], False)
     assert [r.outcome for r in found] == [Outcome.SKIPPED, Outcome.NOT_INTERPRETABLE]
+
+
+@pytest.mark.parametrize(
+    ("status", "breach", "failure"),
+    [
+        (-signal.SIGSEGV, None, Failure.KERNEL_ERROR),
+        (-signal.SIGABRT, None, Failure.KERNEL_ERROR),
+        (-signal.SIGKILL, None, Failure.OTHER),
+        (0, None, Failure.OTHER),
+        (-signal.SIGKILL, "memory", Failure.OUT_OF_MEMORY),
+        (-signal.SIGKILL, "processes", Failure.HARNESS),
+    ],
+)
+def test_how_a_process_died_is_told_by_its_status(status: int, breach: str | None, failure: Failure) -> None:
+    account = judged([HELLO, announced("a"), start("a")])
+    account.death = death_of(status, breach)
+    crashed, missing = account.verdict(["a", "b"], False)
+    assert (crashed.outcome, crashed.failure) == (Outcome.CRASHED, failure)
+    # The other was not run: that is the harness's to say, and no fault of the code.
+    expected = Failure.OUT_OF_MEMORY if failure is Failure.OUT_OF_MEMORY else Failure.HARNESS
+    assert (missing.outcome, missing.failure) == (Outcome.MISSING, expected)
+
+
+def test_what_a_whole_run_did_not_come_to_is_only_missing() -> None:
+    assert judged([HELLO, END]).verdict(["a"], False)[0].failure is None

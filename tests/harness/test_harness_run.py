@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness_bench import Bench
+from harness_bench import Bench, OwnEnvironment
 
 from smith.errors import Unavailable
 from smith.records.recipe import Recipe
@@ -96,8 +96,8 @@ EXPECTED: dict[str, tuple[Outcome, Failure | None]] = {
     "test_teardown": (Outcome.ERROR, Failure.OTHER),
     "test_not_interpretable": (Outcome.NOT_INTERPRETABLE, Failure.OTHER),
     "test_unprintable": (Outcome.FAILED, Failure.OTHER),
-    "test_slow": (Outcome.TIMEOUT, None),
-    "test_stubborn": (Outcome.TIMEOUT, None),
+    "test_slow": (Outcome.TIMEOUT, Failure.TIMEOUT),
+    "test_stubborn": (Outcome.TIMEOUT, Failure.TIMEOUT),
     "TestClass::test_method": (Outcome.PASSED, None),
     "Old::test_old_skip": (Outcome.SKIPPED, None),
     "Old::test_old_fail": (Outcome.FAILED, Failure.ASSERTION),
@@ -294,3 +294,27 @@ def test_a_test_that_forks_is_reported_once(bench: Bench) -> None:
         """
     )
     assert result.outcome is Outcome.PASSED and done.complete and done.note == ""
+
+
+PLUGIN = """
+import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    (yield).force_result(None)  # whatever the test did, as if a rerun had passed
+"""
+
+
+@pytest.mark.parametrize(("module", "passes"), [("pytest_rerunfailures", False), ("pytest_something", True)])
+def test_plugins_that_rerun_are_not_loaded_although_installed(
+    host_bench: Bench, tmp_path: Path, module: str, passes: bool
+) -> None:
+    site = tmp_path / "site"
+    info = site / f"{module}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / f"{module}.py").write_text(PLUGIN)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[pytest11]\nanyname = {module}\n")
+    host_bench.environment = OwnEnvironment(env={"PYTHONPATH": str(site)})
+    host_bench.write("test_a.py", "def test_1(): assert 0\n")
+    done = host_bench.run("test_a.py::test_1")
+    assert (done.results[0].outcome is Outcome.PASSED) is passes, done

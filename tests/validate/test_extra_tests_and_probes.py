@@ -7,12 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from smith.records.results import Outcome, TestResult
+from smith.records.facts import Seen, TestFacts
+from smith.records.results import Outcome
 from smith.records.task import Probes, Selection
-from smith.validate import authored
+from smith.verdict import authored
 
 EXTRA = "tests/test_extra_x.py"
-SELECTION = Selection(tree="0" * 40, roots=("tests",), files=("tests/test_x.py",), authored=(EXTRA,))
+FILES = (EXTRA,)
+
+
+def seen(outcome: Outcome) -> TestFacts:
+    return TestFacts(reference=(Seen(outcome),))
 
 
 @pytest.mark.parametrize(
@@ -31,26 +36,25 @@ SELECTION = Selection(tree="0" * 40, roots=("tests",), files=("tests/test_x.py",
 )
 def test_an_extra_test_must_pass_on_the_reference(outcome: Outcome, word: str) -> None:
     test_id = f"{EXTRA}::test_a"
-    said = authored.faulty(SELECTION, {test_id: TestResult(id=test_id, outcome=outcome)}, ())
+    said = authored.faulty(FILES, {test_id: seen(outcome)}, ())
     assert bool(said) == bool(word)
     assert word in said
 
 
 def test_upstreams_own_test_may_fail_and_be_left_out() -> None:
     test_id = "tests/test_x.py::test_a"
-    assert authored.faulty(SELECTION, {test_id: TestResult(id=test_id, outcome=Outcome.FAILED)}, [test_id]) == ""
+    assert authored.faulty(FILES, {test_id: seen(Outcome.FAILED)}, [test_id]) == ""
 
 
 def test_an_unstable_extra_test_is_named() -> None:
     test_id = f"{EXTRA}::test_a"
-    results = {test_id: TestResult(id=test_id, outcome=Outcome.PASSED)}
-    assert "unstable" in authored.faulty(SELECTION, results, [test_id])
+    assert "unstable" in authored.faulty(FILES, {test_id: seen(Outcome.PASSED)}, [test_id])
 
 
 def test_an_extra_file_without_tests_is_told_from_an_environment_that_collects_nothing() -> None:
-    assert "no test function" in authored.uncollected(SELECTION, ["tests/test_x.py::test_a"], {})
-    assert "ImportError" in authored.uncollected(SELECTION, [], {EXTRA: "ImportError: x"})
-    assert authored.uncollected(SELECTION, [], {"": "conftest"}) == ""
+    assert "no test function" in authored.uncollected(FILES, ["tests/test_x.py::test_a"], {})
+    assert "ImportError" in authored.uncollected(FILES, [], {EXTRA: "ImportError: x"})
+    assert authored.uncollected(FILES, [], {"": "conftest"}) == ""
 
 
 @pytest.mark.parametrize("path", ["../test_extra_x.py", "/test_extra_x.py", "tests/test_x.py", "a/.b/test_extra_x.py"])

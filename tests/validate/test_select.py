@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smith.validate.findings import affordable
 from smith.validate.select import CollectedId, choose
+from smith.verdict.sorting import affordable
 
 ITEMS = st.lists(
     st.builds(

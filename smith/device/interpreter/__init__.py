@@ -14,7 +14,7 @@ import os
 from .refusals import NotInterpretable
 from .target import Target, find_target
 
-__all__ = ["NotInterpretable", "Target", "find_target", "install", "installed"]
+__all__ = ["NotInterpretable", "Target", "find_target", "install", "installed", "stand_in"]
 
 _installed: Target | None = None
 
@@ -65,4 +65,25 @@ def install(target: str = "gfx942", *, strict_assume: bool = False) -> None:
     autotune.install()
     launches.install()
     refusals.install()
+    _installed = profile
+
+
+def stand_in(target: str) -> None:
+    """Answer for one device of the architecture ``target`` without interpreting anything.
+
+    For a process that compiles: the repository's modules ask torch and Triton for a device when they are imported, and
+    must find the one that the interpreter told them of.
+
+    :raises UnknownTarget: no profile has that name.
+    :raises RuntimeError: a target is installed already.
+    """
+    global _installed
+    profile = find_target(target)
+    if _installed is not None:
+        raise RuntimeError(f"this process stands in for {_installed.arch}; one process has one target")
+    from . import driver, torch_cuda, torch_devices
+
+    torch_devices.install()
+    torch_cuda.install(profile)
+    driver.install(profile)
     _installed = profile

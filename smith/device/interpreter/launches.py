@@ -50,6 +50,11 @@ def reset() -> None:
     _counts.clear()
 
 
+def innermost() -> str | None:
+    """The jit function that is running now, as :func:`key_of` names it; None outside of launches."""
+    return _stack[-1] if _stack else None
+
+
 def add(key: str | None, field: str) -> None:
     """Count one event of a kernel; nothing for None."""
     if key is not None:

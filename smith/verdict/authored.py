@@ -8,35 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from smith.records.results import Outcome, TestResult
-from smith.records.task import Selection
+from smith.records.facts import TestFacts
+from smith.records.results import Outcome
 
 _CANNOT_TELL = frozenset({Outcome.PASSED, Outcome.SKIPPED, Outcome.NOT_INTERPRETABLE, Outcome.MISSING})
 """Outcomes on the reference that are no fault of a test: it passes, or the device or the time does not allow it."""
 
 
-def of(selection: Selection, test_id: str) -> bool:
-    """Whether a test id is of an extra test."""
-    return test_id.partition("::")[0] in selection.authored
+def of(files: Collection[str], test_id: str) -> bool:
+    """Whether a test id is of one of the extra test ``files``."""
+    return test_id.partition("::")[0] in files
 
 
-def uncollected(selection: Selection, ids: Sequence[str], errors: Mapping[str, str]) -> str:
+def uncollected(files: Sequence[str], ids: Sequence[str], errors: Mapping[str, str]) -> str:
     """Which extra test gives no ids, and why; empty where all do. ``errors`` are those of collecting, by file."""
     there = {test_id.partition("::")[0] for test_id in ids}
-    for file in selection.authored:
+    for file in files:
         # Where nothing at all was collected, the fault is the environment's.
         if file not in there and (there or file in errors):
             return f"{file} holds no test that can be collected: {errors.get(file, 'no test function')}"[:500]
     return ""
 
 
-def faulty(selection: Selection, reference: Mapping[str, TestResult], flaky: Collection[str]) -> str:
+def faulty(files: Collection[str], tests: Mapping[str, TestFacts], flaky: Collection[str]) -> str:
     """Which extra test does not pass on the reference every time, and how; empty where all do."""
-    for test_id, result in reference.items():
-        if not of(selection, test_id):
+    for test_id, facts in tests.items():
+        if not of(files, test_id) or not facts.reference:
             continue
-        if result.outcome not in _CANNOT_TELL:
-            return f"{test_id} does not pass on the reference: {result.outcome.value}: {result.message}"[:500]
+        first = facts.reference[0]
+        if first.outcome not in _CANNOT_TELL:
+            return f"{test_id} does not pass on the reference: {first.outcome.value}: {facts.message}"[:500]
         if test_id in flaky:
             return f"{test_id} is unstable: its outcome changed between repeats"
     return ""

@@ -1,0 +1,28 @@
+"""Planted faults as a table for the terminal."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from smith.records.sensitivity import Fate, Sensitivity
+
+_STYLES = {Fate.CAUGHT: "green", Fate.SURVIVED: "red"}
+
+
+def fault_table(planted: Sensitivity) -> Table:
+    """One line a fault: what it is, what became of it, and which test or reason says so."""
+    shown = Table(box=box.SIMPLE_HEAD)
+    for name in ("operator", "line", "became", "seconds", "by"):
+        shown.add_column(name, justify="right" if name == "seconds" else "left", overflow="fold")
+    for fault in planted.faults:
+        said = f"{fault.caught_by} ({fault.detail})" if fault.caught_by else fault.detail
+        shown.add_row(
+            Text(fault.operator),
+            Text(f"{fault.file.rpartition('/')[2]}:{fault.line}"),
+            Text(fault.fate.value.replace("_", " "), style=_STYLES.get(fault.fate, "yellow")),
+            f"{fault.seconds:.1f}",
+            Text(said[:200]),
+        )
+    return shown

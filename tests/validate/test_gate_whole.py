@@ -1,0 +1,72 @@
+"""The compile gate through the command line, on a task of the sample upstream."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smith.freeze.bundle import Store
+from smith.records.receipt import Receipt
+from tests.conftest import new_data_repository
+
+pytestmark = pytest.mark.timeout(1500)
+TASK = "smith-lab__minikernels-53"
+
+
+def smith(store: Store, *args: str, status: int = 0) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "smith.cli.main", "-C", str(store.layout.root), *args], capture_output=True, text=True
+    )
+    assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout) if "--json" in args else done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, sandbox_name: str) -> Store:
+    store = new_data_repository(tmp_path_factory.mktemp("gate") / "data")
+    smith(store, "freeze", "smith:sample", "--pr", "53")
+    return store
+
+
+def test_a_task_is_compiled_for_gpus_that_are_not_here(world: Store) -> None:
+    (said,) = smith(world, "validate", TASK, "--repeats", "1", "--targets", "gfx942,gfx950", "--json")["tasks"]
+    assert said["verdict"] == "valid"
+    for target in ("gfx942", "gfx950"):
+        found = said["targets"][target]
+        assert (found["verdict"], found["compiled"]) == ("compiled", found["launches"])
+        assert found["launches"] > 0 and found["base_launches"] > 0
+        for kernel in found["kernels"]:
+            assert {"symbol", "vgpr", "sgpr", "vgpr_spills", "lds_bytes", "occupancy"} <= kernel.keys()
+            assert kernel["baseline"]["vgpr"] > 0
+        assert set(said["launches"]) <= {kernel["symbol"] for kernel in found["kernels"]}
+    assert any("other than gfx942 and gfx950" in words for words in said["not_proved"])
+    (path,) = world.layout.tasks.glob("receipts/*/*/*.json")
+    receipt = Receipt.load(path)
+    assert receipt.targets["gfx942"].compiler and not receipt.targets["gfx942"].reason
+    assert str(Path.home()) not in path.read_text() and str(world.layout.root) not in path.read_text()
+    before = path.read_bytes()
+
+    # Once more: everything is remembered, the same is found, and the receipt stays as it is.
+    (again,) = smith(world, "validate", TASK, "--repeats", "1", "--targets", "gfx942,gfx950", "--json")["tasks"]
+    assert again["targets"] == said["targets"]
+    assert path.read_bytes() == before
+
+    shown = smith(world, "task", "show", TASK, "--isa")
+    assert "interpreter:gfx942 -> gfx950" in shown and "occu-" in shown and "compiled" in shown
+    assert "gfx942: compiled" in smith(world, "task", "show", TASK)
+
+
+def test_a_target_that_nobody_knows_is_refused_at_once(world: Store) -> None:
+    said = smith(world, "validate", TASK, "--targets", "gfx942,gfx9000", status=2)
+    assert "gfx9000" in said and "gfx950" in said
+
+
+def test_what_no_receipt_knows_is_said_with_the_way_to_know(tmp_path: Path) -> None:
+    store = new_data_repository(tmp_path / "data")
+    smith(store, "freeze", "smith:sample", "--pr", "53")
+    assert f"smith validate {TASK} --targets" in smith(store, "task", "show", TASK, "--isa")
