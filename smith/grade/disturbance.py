@@ -1,7 +1,8 @@
 """Whether something else used the processors while a block was timed, or their clock changed: such a block is void.
 
 Linux only: elsewhere nothing is known, and that is said in the method. Sources: ``/proc/stat`` (processor time of the
-whole machine), the times of this process and its ended children, and cpufreq's ``scaling_cur_freq``.
+whole machine), the times of this process, what the timed processes say of theirs (a sandbox may end without having
+waited for them, and then nobody is told), and cpufreq's ``scaling_cur_freq``.
 """
 
 from __future__ import annotations
@@ -39,16 +40,21 @@ class Watch:
         proc: Path = Path("/proc"),
         cpus: Path = Path("/sys/devices/system/cpu"),
         now: Callable[[], float] = time.monotonic,
-        own: Callable[[], float] = lambda: sum(os.times()[:4]),
+        own: Callable[[], float] = lambda: sum(os.times()[:2]),
         processors: int | None = None,
     ) -> None:
         self._stat, self._cpus, self._now, self._own = proc / "stat", cpus, now, own
         self.foreign, self._processors = foreign, processors or os.cpu_count() or 1
+        self._timed = 0.0
         self.knows = self._busy() is not None
 
     def moment(self) -> Moment:
         """The counters now."""
-        return Moment(self._now(), self._busy() or 0.0, self._own(), self._clock())
+        return Moment(self._now(), self._busy() or 0.0, self._own() + self._timed, self._clock())
+
+    def used(self, seconds: float) -> None:
+        """Take in the processor time of a timed process."""
+        self._timed += seconds
 
     def disturbed(self, before: Moment, after: Moment) -> str | None:
         """What happened between two moments that voids a timing; None where nothing is known to have."""

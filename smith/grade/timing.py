@@ -68,6 +68,10 @@ class CannotTime(Unavailable):
         self.candidate = candidate
 
 
+class TooNoisy(CannotTime):
+    """Something else disturbed every block."""
+
+
 def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: str, candidate: str) -> Timing:
     """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads.
 
@@ -87,16 +91,18 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
             if side.build_error:
                 raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
 
+        watch = Watch(foreign=Config.load(bench.store.layout.config).timing.foreign)
+
         def sample(side: Trial, seed: int, seconds: float) -> Sampled:
-            return {
-                case: figures
-                for file in files
-                for case, figures in _sample(side, file, seed, seconds, candidate=side is second).items()
-            }
+            found: Sampled = {}
+            for file in files:
+                cases, used = _sample(side, file, seed, seconds, candidate=side is second)
+                found |= cases
+                watch.used(used)
+            return found
 
         seed = secrets.randbelow(1 << 31)
         compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
-        watch = Watch(foreign=Config.load(bench.store.layout.config).timing.foreign)
         return measure_blocks(bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch)
 
 
@@ -104,7 +110,7 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
     """Measure blocks until the answer is certain. ``leg`` samples the candidate (True) or the baseline.
 
     Each leg is a fresh process, with inputs drawn from a seed that the legs of a block share. Raises
-    :class:`CannotTime` where results differ or nothing could be timed undisturbed.
+    :class:`CannotTime` where results differ, and :class:`TooNoisy` where nothing could be timed undisturbed.
     """
     blocks: list[Block] = []
     void: list[str] = []
@@ -127,7 +133,7 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
         if len(blocks) >= LEAST_BLOCKS and speed_of(blocks).settled:
             break
     if not blocks:
-        raise CannotTime(f"nothing could be timed: {void[-1]}", candidate=False)
+        raise TooNoisy(f"all {len(void)} blocks were disturbed: {void[-1]}", candidate=False)
     method = f"{METHOD}; {WATCHED.format(watch.foreign) if watch.knows else UNWATCHED}"
     return summarise(blocks, method=method, device=device, void=len(void))
 
@@ -175,8 +181,9 @@ def compare(base: Sampled, other: Sampled, *, candidate: bool = True) -> None:
                 )
 
 
-def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> dict[str, dict[str, Any]]:
-    """What one fresh process says of the cases of one workload file: times, or with no ``seconds`` results."""
+def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> tuple[Sampled, float]:
+    """What one fresh process says of the cases of one workload file: times, or with no ``seconds`` results; and the
+    processor time that it says it took."""
     stage = Stage(
         side.bench.sandbox, side.place, side.environment, side.bundle.recipe, side.bench.device, side.bundle.prelude
     )
@@ -199,7 +206,8 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             os.close(writer)
         said = data.result()
     try:
-        cases = json.loads(said)["cases"]
+        document = json.loads(said)
+        cases, used = document["cases"], float(document["processor_s"])
         if not cases or not all(isinstance(figures, dict) for figures in cases.values()):
             raise ValueError("no cases")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -208,4 +216,4 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
         raise CannotTime(
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
-    return dict(cases)
+    return dict(cases), used

@@ -13,8 +13,8 @@ from smith.harness.stage import Stage
 from smith.records.compiled import CompiledLaunch, CompileFailure, Launch
 from smith.sandbox.base import Limits
 
-LAUNCH_S = 60.0
-"""One launch on one target at most: thousands of instructions of a large tile take ten seconds on a slow core."""
+LAUNCH_S = 120.0
+"""One launch on one target at most: large tiles in single precision take half a minute on a busy core."""
 IMPORT_S = 300.0
 START_S = 120.0
 MOST_S = 3600.0

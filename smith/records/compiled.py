@@ -68,6 +68,7 @@ class CompileFailure(StrEnum):
     OUT_OF_RESOURCES = "out_of_resources"
     """It compiles, and needs more LDS or shared memory than the target has."""
     TIMEOUT = "timeout"
+    """Says as much about the machine as about the kernel."""
     CRASHED = "crashed"
     """The compiler's process ended."""
     IMPORT_FAILED = "import_failed"
@@ -88,7 +89,7 @@ class CompileFailure(StrEnum):
 _ABOUT_THE_KERNEL = frozenset(
     {
         CompileFailure.LANGUAGE, CompileFailure.BACK_END, CompileFailure.BINDING, CompileFailure.OUT_OF_RESOURCES,
-        CompileFailure.TIMEOUT, CompileFailure.CRASHED,
+        CompileFailure.CRASHED,
     }
 )  # fmt: skip
 

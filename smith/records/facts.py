@@ -119,5 +119,7 @@ class Facts(Record):
     """What kept the tests from being run at all."""
     cannot_time: str = Field(default="", exclude_if=lambda detail: not detail)
     """Why nothing could be timed, where that was tried."""
+    noisy: bool = Field(default=False, exclude_if=lambda noisy: not noisy)
+    """Whether that is because something else used the machine."""
     tests: dict[str, TestFacts] = {}
     """By test id, in the order of the first run."""

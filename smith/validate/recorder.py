@@ -87,7 +87,7 @@ class Recorder:
                 test.needs = self._needs(result) or ""
             test.nop.append(Seen.of(result))
 
-    def facts(self, *, stopped: Reason | None = None, cannot_time: str = "") -> Facts:
+    def facts(self, *, stopped: Reason | None = None, cannot_time: str = "", noisy: bool = False) -> Facts:
         """Everything so far. Launches are kept where they can matter: a thousand tests have thousands of them."""
         whole = {
             i: TestFacts(
@@ -107,7 +107,7 @@ class Recorder:
             keeps = i in telling or (not told and bool(t.reference) and t.reference[0].passed)
             kept = {"launches": t.launches if keeps else {}, "needs": t.needs if i in telling else ""}
             tests[i] = t.model_copy(update=kept)
-        return Facts(asked=self.asked, stopped=stopped, cannot_time=cannot_time, tests=tests)
+        return Facts(asked=self.asked, stopped=stopped, cannot_time=cannot_time, noisy=noisy, tests=tests)
 
     def _message(self, result: TestResult) -> str:
         """The first line of a message, once for each that is said."""

@@ -13,7 +13,7 @@ from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
 from smith.grade.devices import hardware_of, held_until_now
 from smith.grade.launched import touched
-from smith.grade.timing import CannotTime, measure
+from smith.grade.timing import CannotTime, TooNoisy, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
@@ -175,12 +175,12 @@ class Validation:
 
     def _time(self, environment: TestEnvironment, found: Findings, record: Recorder) -> None:
         self.step("timing")
-        why = ""
+        why, noisy = "", False
         try:
             found.timing = measure(self.bench, self.bundle, environment, self.nop_tree, self.reference_tree)
         except CannotTime as error:
-            why = str(error)
-        found.decide(record.facts(cannot_time=why), self.bench.device)
+            why, noisy = str(error), isinstance(error, TooNoisy)
+        found.decide(record.facts(cannot_time=why, noisy=noisy), self.bench.device)
 
     def _probe(self, found: Findings) -> None:
         """Try the bundle's wrong and alternative solutions: tests that tell them apart wrongly are no tests."""

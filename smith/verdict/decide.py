@@ -218,7 +218,8 @@ class _Rules:
         if not guards:
             return decision.because(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")
         if self.facts.cannot_time:
-            return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, self.facts.cannot_time)
+            code = ReasonCode.NOISY if self.facts.noisy else ReasonCode.NEEDS_WORKLOAD
+            return decision.because(Verdict.UNRESOLVABLE, code, self.facts.cannot_time)
         if self.timing is None:
             decided = decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, "nothing was timed")
             return replace(decided, wants_timing=True)

@@ -31,7 +31,7 @@ KERNELS = """
     def negate(x):
         return -x
 
-    @triton.autotune(configs=[triton.Config({"B": 64}, num_warps=2), triton.Config({"B": 256})], key=["n"])
+    @triton.autotune(configs=[triton.Config({"B": 64}, num_warps=2), triton.Config({"B": 256})], key=["n", "gone"])
     @triton.heuristics({"EVEN": lambda a: a["n"] % a["B"] == 0})
     @triton.jit
     def scale(x, bias, y, n, factor, flag: tl.constexpr, FN: tl.constexpr, B: tl.constexpr, EVEN: tl.constexpr):

@@ -52,7 +52,8 @@ def test_the_verdict_is_about_the_reference() -> None:
     assert of([good()], [bad(CompileFailure.LANGUAGE)]).verdict == "compiled"
     assert of([good(), bad(CompileFailure.BACK_END)]).verdict == "failed"
     assert of([good(), bad(CompileFailure.NOT_FOUND)]).verdict == "not_compilable"
-    assert of([bad(CompileFailure.NOT_FOUND), bad(CompileFailure.TIMEOUT)]).verdict == "failed"
+    assert of([bad(CompileFailure.NOT_FOUND), bad(CompileFailure.CRASHED)]).verdict == "failed"
+    assert of([good(), bad(CompileFailure.TIMEOUT)]).verdict == "not_compilable"
     empty = of([], [good()])
     assert (empty.verdict, empty.reason) == ("not_compilable", "no launch of a kernel was captured")
 

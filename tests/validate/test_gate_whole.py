@@ -14,7 +14,7 @@ from smith.freeze.bundle import Store
 from smith.records.receipt import Receipt
 from tests.conftest import new_data_repository
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 TASK = "smith-lab__minikernels-53"
 
 

@@ -81,9 +81,10 @@ def stand_in(target: str) -> None:
     profile = find_target(target)
     if _installed is not None:
         raise RuntimeError(f"this process stands in for {_installed.arch}; one process has one target")
-    from . import driver, torch_cuda, torch_devices
+    from . import autotune, driver, torch_cuda, torch_devices
 
     torch_devices.install()
     torch_cuda.install(profile)
     driver.install(profile)
+    autotune.install()  # or older code cannot be imported, for keys that are no arguments
     _installed = profile
