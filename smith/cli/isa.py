@@ -53,7 +53,8 @@ def summary(receipts: Sequence[Receipt]) -> Table:
             words.append(f": {found.reason}" if found.reason else "", style="default")
             shown.add_row(Text(receipt.task), Text(target), words)
         if not receipt.targets:
-            shown.add_row(Text(receipt.task), Text("-"), Text("nothing was run, so nothing was compiled"))
+            ran = "launches are captured on the interpreter only" if receipt.arms else "nothing was run"
+            shown.add_row(Text(receipt.task), Text("-"), Text(f"{ran}, so nothing was compiled"))
     return shown
 
 

@@ -98,8 +98,8 @@ class Validation:
 
     def _compile(self, found: Findings) -> None:
         """Compile what was captured in the environment that the findings are of."""
-        if self.gate is None or found.environment is None:
-            return
+        if self.gate is None or found.environment is None or not self.bench.device.startswith("interpreter"):
+            return  # only there launches are captured
         self.step(f"compiling for {', '.join(self.gate.targets)}")
         trees = {"base": self.nop_tree, "reference": self.reference_tree}
         found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
