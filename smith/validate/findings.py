@@ -114,13 +114,6 @@ class Findings:
             facts=self.facts,
         )
 
-    def end(self, verdict: Verdict, code: ReasonCode | None = None, detail: str = "") -> Findings:
-        """Set the verdict by a gate on top of the facts, with its reason where it is not ``valid``."""
-        self.verdict = verdict
-        if code is not None:
-            self.reasons = [Reason(code=code.value, detail=detail)]
-        return self
-
     def because(self, codes: Collection[ReasonCode]) -> bool:
         """Whether any of the reasons is one of ``codes``."""
         return any(reason.code in codes for reason in self.reasons)

@@ -195,7 +195,7 @@ def test_a_native_kernel_without_its_body_compiles_and_traps(tmp_path: Path) -> 
     assert "sum += x[i]" not in done
     assert "static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }" in done
     if (compiler := shutil.which("cc")) is None:
-        pytest.skip("no C compiler")
+        pytest.skip("the program cc, a C compiler, is not on PATH")
     (tmp_path / "k.c").write_text(done)
     subprocess.run([compiler, "-std=c11", "-o", str(tmp_path / "k"), str(tmp_path / "k.c")], check=True)
     assert subprocess.run([str(tmp_path / "k")], check=False).returncode < 0

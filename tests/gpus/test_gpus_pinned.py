@@ -149,8 +149,10 @@ def test_the_real_sandbox_shows_one_gpu(amd: Machine, folder: Path, bubblewrap: 
 
 def test_a_group_of_its_own_may_use_a_node(amd: Machine, folder: Path) -> None:
     """As distributions set it up: root:render, 0660. The fresh user id of a real root is in that group only."""
-    if not may_mount() or Bubblewrap().check():
-        pytest.skip("only a root that may mount becomes a fresh user id")
+    if not may_mount():
+        pytest.skip("becoming a fresh user id needs a root that may mount")
+    if reason := Bubblewrap().check():
+        pytest.skip(f"bubblewrap cannot work here: {reason}")
     for path in (amd.root / "dev/kfd", amd.root / "dev/dri/renderD128"):
         os.chown(path, 0, 4242)
         path.chmod(0o660)
@@ -164,8 +166,8 @@ def test_a_group_of_its_own_may_use_a_node(amd: Machine, folder: Path) -> None:
 
 
 def test_a_node_that_went_away_is_said(amd: Machine, folder: Path) -> None:
-    if Bubblewrap().check():
-        pytest.skip("bubblewrap cannot work here")
+    if reason := Bubblewrap().check():
+        pytest.skip(f"bubblewrap cannot work here: {reason}")
     gpu = amd.inventory("rocm").gpus[0]
     (amd.root / "dev/dri/renderD128").unlink()
     for sandbox in pinned(Bubblewrap(), gpu, folder, amd.root):

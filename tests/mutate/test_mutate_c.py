@@ -132,7 +132,7 @@ void rms_norm(const float *restrict x, float *restrict y, int64_t rows, int64_t 
 def test_mutants_of_a_native_kernel_compile(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler")
+        pytest.skip("the program cc, a C compiler, is not on PATH")
     found = sites(NATIVE, "csrc/k.c", RULES, {"rms_norm"}, ())
     assert len({site.operator for site in found}) >= 10
     for number, site in enumerate(found):
