@@ -55,21 +55,25 @@ class Payer:
         (:class:`smith.errors.UnknownPrice` among them) where nothing is to be hoped for.
         """
         wanted = max(asked.least, most if asked.wanted is None else min(most, asked.wanted))
-        deadline = time.monotonic() + self._patience_s
+        cap, deadline = wanted, time.monotonic() + self._patience_s
         while True:
-            hopeful = time.monotonic() < deadline
+            sent = asked.sent(cap, cap_key)
             try:
-                cap, where = self._fit(asked, wanted, cap_key)
-                if cap == wanted or not (hopeful and self._others(where)):
-                    sent = asked.sent(cap, cap_key)
-                    ceiling = self._ceiling(asked.input_bound(sent), cap)
-                    return Paid(self._ledger.reserve(self.scope, ceiling, key=key), cap, sent)
+                ceiling = self._ceiling(asked.input_bound(sent), cap)
+                return Paid(self._ledger.reserve(self.scope, ceiling, key=key), cap, sent)
             except UnknownPrice:
                 raise
             except BudgetRefused as error:
-                if not (hopeful and self._others(error.scope)):
-                    raise
-            self._sleep(POLL_S)
+                refusal = error
+            cap = wanted
+            if refusal.resource in TIMES or not refusal.resource:
+                raise refusal
+            if time.monotonic() < deadline and self._others(refusal.scope):
+                self._sleep(POLL_S)
+            elif refusal.resource in ("usd_micros", "output_tokens") and time.monotonic() < deadline + PATIENCE_S:
+                cap = self._fit(asked, wanted, cap_key)
+            else:
+                raise refusal
 
     def settle(self, paid: Paid, usage: Usage, seconds: float, evidence: dict[str, object]) -> Amounts:
         """Write down what a call cost. ``seconds`` is how long it took."""
@@ -96,8 +100,8 @@ class Payer:
             provider=self.provider,
         )
 
-    def _fit(self, asked: Asked, wanted: int, cap_key: str | None) -> tuple[int, str]:
-        """The longest reply, up to ``wanted``, for which every scope has enough left, and the scope with least.
+    def _fit(self, asked: Asked, wanted: int, cap_key: str | None) -> int:
+        """The longest reply, up to ``wanted``, for which every scope has enough left.
 
         Raises :class:`BudgetRefused` where it would be too short.
         """
@@ -112,7 +116,7 @@ class Payer:
                 where = scope if tokens < asked.least else where
         cap = tokens if money is None else self._affordable(bound, tokens, money)
         if cap >= min(asked.least, wanted):
-            return cap, where
+            return cap
         asks = self._ceiling(bound, asked.least).usd_micros
         raise BudgetRefused(
             f"{where}: too little is left for a call of {bound} tokens of prompt at most",

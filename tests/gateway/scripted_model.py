@@ -154,6 +154,10 @@ def serving(script: Script) -> Iterator[Model]:
             with contextlib.suppress(OSError, ValueError):  # whoever asked has gone
                 super().handle()
 
+        def finish(self) -> None:
+            with contextlib.suppress(OSError, ValueError):
+                super().finish()
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
