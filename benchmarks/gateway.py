@@ -1,9 +1,9 @@
 """What the gateway adds to a call: ``make bench-gateway`` or ``python benchmarks/gateway.py [FOLDER]``.
 
 Three processes, as in an evaluation: a model that answers at once, the gateway with its ledger, and a client, which
-calls the model directly and through the gateway by turns. Told are the medians of what is added to a whole answer and to the
-first byte of a stream, once with the ledger in FOLDER (default: the folder for temporary files), whose disk must take
-every reservation before its call leaves, and once with the ledger in memory.
+calls the model directly and through the gateway by turns. Told are the medians of what is added to a whole answer and
+to the first byte of a stream, once with the ledger in FOLDER (default: the folder for temporary files), whose disk must
+take every reservation before its call leaves, and once with the ledger in memory.
 """
 
 from __future__ import annotations

@@ -42,8 +42,15 @@ class Gateway:
         self._started = threading.Event()
         self._server: uvicorn.Server | None = None
         self._fault: BaseException | None = None
-        self._socket = _listen(path)
+        self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._socket = _listen(path, self.address)
         self._thread = threading.Thread(target=self._serve, name="smith-gateway", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """The socket's path for this process, however long that is: the kernel takes 107 bytes, so it is named through
+        its folder."""
+        return f"/proc/self/fd/{self._folder}/{self.path.name}"
 
     @classmethod
     @contextlib.contextmanager
@@ -62,6 +69,7 @@ class Gateway:
                 gateway._server.should_exit = True
             gateway._thread.join()
             path.unlink(missing_ok=True)
+            os.close(gateway._folder)
             session.recorder.close()
 
     def _serve(self) -> None:
@@ -201,16 +209,11 @@ def _error(dialect: Dialect, status: int, kind: str, message: str) -> Response:
     return JSONResponse(error_body(dialect, kind, message), status, dict(FINAL))
 
 
-def _listen(path: Path) -> socket.socket:
-    """A socket at ``path``, however long that is: the kernel takes 107 bytes, so it is named through its folder."""
+def _listen(path: Path, address: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            path.unlink(missing_ok=True)
-            made.bind(f"/proc/self/fd/{folder}/{path.name}")
-        finally:
-            os.close(folder)
+        path.unlink(missing_ok=True)
+        made.bind(address)
         # In the sandbox it is somebody else's; who has no token gets nothing.
         path.chmod(0o666)
         made.listen(128)

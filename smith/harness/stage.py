@@ -137,6 +137,11 @@ class Stage:
             )
         )
 
+    def show(self) -> None:
+        """Lay out what smith shows, for somebody who runs a command in the sandbox by himself. Scratch space is
+        emptied."""
+        self._lay_out()
+
     def _lay_out(self) -> None:
         """Fresh scratch folders, and copies of what smith shows: one bind, and the checkout stays out of sight."""
         self.place.refresh()

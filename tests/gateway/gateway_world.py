@@ -113,7 +113,7 @@ def gateway_at(
 
 def client(gateway: Gateway, token: str = TOKEN) -> httpx.Client:
     return httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(gateway.path)),
+        transport=httpx.HTTPTransport(uds=gateway.address),
         base_url="http://gateway",
         headers={"authorization": f"Bearer {token}"},
         timeout=30,
