@@ -71,8 +71,8 @@ def start_run(
         pinned_receipt(store, task, device)
     if made.dialect is not None:
         access_of(store.layout, model, options, made.dialect)
-    elif model is not None:
-        raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model out")
+    elif model is not None or not options.keys() <= {"patches"}:
+        raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model, --endpoint and the like out")
     now = datetime.now(UTC)
     base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
     run_id, number = base, 1
