@@ -183,7 +183,7 @@ class Exchange:
     async def _settle(self, paid: Paid, usage: Any, began: float, told: dict[str, Any]) -> None:
         evidence = {"model": self._session.model, "exchange": self._number}
         seconds = time.monotonic() - began
-        charge = await _in_thread(partial(self._session.payer.settle, paid, usage, seconds, evidence))
+        charge = await _in_thread(partial(self._session.payer.settle, self._asked, paid, usage, seconds, evidence))
         self._session.used(usage)
         told["usage"] = usage.model_dump(mode="json", exclude_defaults=True)
         told["charge"] = charge.usd_micros

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from smith.errors import BudgetRefused, UnknownPrice
 from smith.gateway.asked import Asked
+from smith.gateway.counted import Counted
 from smith.ledger import Amounts, Hold, Ledger, State
 from smith.ledger.amounts import RESOURCES, TIMES
 from smith.ledger.prices import Prices
@@ -47,6 +48,7 @@ class Payer:
         self._ledger, self._prices = ledger, prices
         self._device_ms = max_device_ms if prices.by_device_time(model, provider=provider) else 0
         self._patience_s, self._sleep = patience_s, sleep
+        self._counted = Counted()
 
     def reserve(self, asked: Asked, most: int, key: str, cap_key: str | None = None) -> Paid:
         """Reserve for a reply of at most ``most`` tokens, or of as many as are left.
@@ -59,7 +61,7 @@ class Payer:
         while True:
             sent = asked.sent(cap, cap_key)
             try:
-                ceiling = self._ceiling(asked.input_bound(sent), cap)
+                ceiling = self._ceiling(self._bound(asked, sent), cap)
                 return Paid(self._ledger.reserve(self.scope, ceiling, key=key), cap, sent)
             except UnknownPrice:
                 raise
@@ -75,8 +77,9 @@ class Payer:
             else:
                 raise refusal
 
-    def settle(self, paid: Paid, usage: Usage, seconds: float, evidence: dict[str, object]) -> Amounts:
+    def settle(self, asked: Asked, paid: Paid, usage: Usage, seconds: float, evidence: dict[str, object]) -> Amounts:
         """Write down what a call cost. ``seconds`` is how long it took."""
+        self._counted.remember(asked, usage.input_tokens)
         if self._device_ms:
             usage = usage.model_copy(update={"device_ms": int(seconds * 1000) + 1})
         charge = self._prices.charge(self.model, usage, provider=self.provider)
@@ -90,6 +93,12 @@ class Payer:
     def lose(self, paid: Paid, why: str) -> None:
         """Nobody knows what was charged."""
         self._ledger.mark_uncertain(paid.hold, why)
+
+    def _bound(self, asked: Asked, sent: bytes) -> int:
+        """An upper bound of the prompt's tokens: from its bytes, or lower where the endpoint counted a part of it."""
+        bytes_ = asked.input_bound(sent)
+        counted = self._counted.bound(asked)
+        return bytes_ if counted is None else min(bytes_, counted)
 
     def _ceiling(self, input_tokens: int, output_tokens: int) -> Amounts:
         return self._prices.ceiling(
@@ -105,7 +114,7 @@ class Payer:
 
         Raises :class:`BudgetRefused` where it would be too short.
         """
-        bound = asked.input_bound(asked.sent(wanted, cap_key))
+        bound = self._bound(asked, asked.sent(wanted, cap_key))
         money, tokens, where = None, wanted, self.scope
         for scope in path_of(self.scope):
             left = self._ledger.balance(scope).left
