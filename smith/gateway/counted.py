@@ -21,8 +21,6 @@ REMEMBERED = 6
 
 _NO_PROMPT = {"stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "metadata"}
 """Keys that are no part of what a model reads."""
-_REWRITES = ("context_management", "truncation")
-"""Keys by which an endpoint leaves out parts of a prompt, so that its count says nothing of the rest."""
 
 
 class Counted:
@@ -34,18 +32,27 @@ class Counted:
 
     def remember(self, asked: Asked, input_tokens: int) -> None:
         """Take the endpoint's word for the size of a request's prompt."""
-        if not any(asked.body.get(key) for key in _REWRITES):
+        if not _rewritten(asked.body):
             with self._lock:
                 self._known.append((asked.dialect.name, asked.body, input_tokens))
 
     def bound(self, asked: Asked) -> int | None:
         """The lowest upper bound that an earlier request gives; None where none is the start of this one."""
-        if any(asked.body.get(key) for key in _REWRITES):
+        if _rewritten(asked.body):
             return None
         with self._lock:
             known = [one for one in self._known if one[0] == asked.dialect.name]
         bounds = (_grown(asked, body, tokens) for _, body, tokens in known)
         return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _rewritten(body: Mapping[str, Any]) -> bool:
+    """Whether the endpoint may leave out parts of the prompt, so that its count says nothing of the rest."""
+    managed = body.get("context_management")
+    edits = managed.get("edits") if isinstance(managed, Mapping) else managed
+    # What Claude Code sends with every call is an edit that keeps everything.
+    harmless = isinstance(edits, list) and all(isinstance(e, Mapping) and e.get("keep") == "all" for e in edits)
+    return bool(edits and not harmless) or body.get("truncation", "disabled") != "disabled"
 
 
 def _grown(asked: Asked, before: Mapping[str, Any], tokens: int) -> int | None:

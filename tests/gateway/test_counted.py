@@ -54,8 +54,11 @@ def test_another_conversation_gives_no_bound() -> None:
     assert counted.bound(asked([one])) is None
     assert counted.bound(asked([two, two, one])) is None
     assert counted.bound(asked([one, two], truncation="auto")) is None
-    counted.remember(asked([one], context_management={"edits": [1]}), 1)
+    counted.remember(asked([one], context_management={"edits": [{"type": "clear_tool_uses_20250919"}]}), 1)
     assert counted.bound(asked([one])) is None
+    all_kept = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+    counted.remember(asked([one], context_management=all_kept), 1)
+    assert counted.bound(asked([one], context_management=all_kept)) is not None
 
 
 def test_marks_of_caching_may_move_and_a_part_of_a_system_prompt_may_change() -> None:
