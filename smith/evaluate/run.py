@@ -70,7 +70,8 @@ def start_run(
     for task in panel.tasks:
         pinned_receipt(store, task, device)
     if made.dialect is not None:
-        access_of(store.layout, model, options, made.dialect)
+        # Of the endpoint that was meant now, whatever a variable says when the run is resumed.
+        options = {**options, "endpoint": access_of(store.layout, model, options, made.dialect).endpoint.url}
     elif model is not None or not options.keys() <= {"patches"}:
         raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model, --endpoint and the like out")
     now = datetime.now(UTC)

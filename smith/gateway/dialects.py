@@ -39,7 +39,7 @@ CHAT = Dialect(
     served="/v1/chat/completions",
     upstream="/chat/completions",
     turns="messages",
-    caps=("max_completion_tokens", "max_tokens"),
+    caps=("max_tokens", "max_completion_tokens"),
     usage=chat_usage,
 )
 RESPONSES = Dialect(

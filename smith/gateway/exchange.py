@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,6 +73,10 @@ class Exchange:
             outcome = "provider"
             self._session.count(faults=1)
             self._fault(503, "unavailable", self._session.redactor.text(str(error)))
+        except Exception:
+            outcome = "defect"
+            self._session.count(faults=1)
+            self._tries.append({"defect": traceback.format_exc()})
         finally:
             if not self.head.done():
                 self._fault(503, "unavailable", "the gateway was closed")
@@ -265,9 +270,9 @@ class Exchange:
         """Whether the endpoint wants the cap under its other name, which is used from now on."""
         if self._asked.dialect is not CHAT or self._session.cap_key is not None:
             return False
-        newer, older = CHAT.caps
-        # A refusal of the older name names the newer one; servers that do not know the newer name only that.
-        used = [key for key in CHAT.caps if key in self._asked.body] or [newer]
+        # Servers may ignore a name that they do not know, and the cap with it: the older one is tried first.
+        older, newer = CHAT.caps
+        used = [key for key in CHAT.caps if key in self._asked.body] or [older]
         if newer not in message:
             return False
         self._session.cap_key = older if newer in used else newer

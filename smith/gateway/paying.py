@@ -56,7 +56,7 @@ class Payer:
         A call that others' open holds would cut short, or refuse, waits for them to end. Raises :class:`BudgetRefused`
         (:class:`smith.errors.UnknownPrice` among them) where nothing is to be hoped for.
         """
-        wanted = max(asked.least, most if asked.wanted is None else min(most, asked.wanted))
+        wanted = most if asked.wanted is None else min(most, asked.wanted)
         cap, deadline = wanted, time.monotonic() + self._patience_s
         while True:
             sent = asked.sent(cap, cap_key)

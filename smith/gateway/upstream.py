@@ -50,7 +50,9 @@ class Upstream:
         self._url = checked_url(endpoint.url)
         limits = httpx.Timeout(endpoint.timeout_s, connect=min(CONNECT_S, endpoint.timeout_s))
         pool = httpx.Limits(max_connections=None, max_keepalive_connections=16, keepalive_expiry=30)
-        headers = {"user-agent": f"smith/{__version__}", "content-type": "application/json"}
+        # Nothing packed: events of a stream would be held back until a block is full.
+        packing = {"accept-encoding": "identity"}
+        headers = {"user-agent": f"smith/{__version__}", "content-type": "application/json", **packing}
         try:
             self._http = httpx.AsyncClient(timeout=limits, limits=pool, follow_redirects=False, headers=headers)
         except (ValueError, ImportError, OSError, httpx.InvalidURL):

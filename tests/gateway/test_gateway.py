@@ -163,6 +163,15 @@ def test_newer_models_get_the_cap_under_its_newer_name(tmp_path: Path) -> None:
         assert "max_tokens" not in w.model.asked[-1].body
 
 
+def test_a_cap_is_never_raised_and_a_missing_one_is_set(tmp_path: Path) -> None:
+    with world(tmp_path, in_turn(Say("Yes.", wrote=5))) as w:
+        assert w.ask(max_tokens=20).status_code == 200
+        body = {key: value for key, value in request("chat").items() if key != "max_tokens"}
+        assert w.http.post(PATHS["chat"], json=body).status_code == 200
+        assert w.ask(max_tokens=10**6).status_code == 200
+        assert [asked.cap for asked in w.model.asked] == [20, 32_000, 32_000]
+
+
 def test_only_the_token_and_only_the_model_of_the_attempt(tmp_path: Path) -> None:
     with world(tmp_path, in_turn(Say("Yes."))) as w:
         with client(w.gateway, "another-token") as stranger:
