@@ -12,6 +12,7 @@ import json
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -92,7 +93,9 @@ class Exchange:
             key = f"{self._session.payer.scope}/call-{self._mark}-{self._number}.{turn}"
             session = self._session
             reserve = partial(session.payer.reserve, self._asked, session.most_output, key, session.cap_key)
-            paid = await _in_thread(reserve, lost=partial(session.payer.release, why="interrupted before it was sent"))
+            paid = await _in_thread(
+                session.waiting, reserve, lost=partial(session.payer.release, why="interrupted before it was sent")
+            )
             slot = await self._slot(paid)
             try:
                 again = await self._once(paid, headers, query, turn)
@@ -111,7 +114,7 @@ class Exchange:
         if rates.free:
             return Slot(None)
         try:
-            slot = await _in_thread(partial(rates.enter, deadline), lost=_free)
+            slot = await _in_thread(self._session.waiting, partial(rates.enter, deadline), lost=_free)
         except BaseException:
             self._session.payer.release(paid, "interrupted before it was sent")
             raise
@@ -188,7 +191,8 @@ class Exchange:
     async def _settle(self, paid: Paid, usage: Any, began: float, told: dict[str, Any]) -> None:
         evidence = {"model": self._session.model, "exchange": self._number}
         seconds = time.monotonic() - began
-        charge = await _in_thread(partial(self._session.payer.settle, self._asked, paid, usage, seconds, evidence))
+        settle = partial(self._session.payer.settle, self._asked, paid, usage, seconds, evidence)
+        charge = await _in_thread(self._session.deciding, settle)
         self._session.used(usage)
         told["usage"] = usage.model_dump(mode="json", exclude_defaults=True)
         told["charge"] = charge.usd_micros
@@ -322,9 +326,9 @@ class Exchange:
         )
 
 
-async def _in_thread(work: Callable[[], T], lost: Callable[[T], object] = lambda made: None) -> T:
+async def _in_thread(pool: Executor, work: Callable[[], T], lost: Callable[[T], object] = lambda made: None) -> T:
     """Run what may block in a thread. If this task is cancelled meanwhile, what it made is given to ``lost``."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
+    running = asyncio.get_running_loop().run_in_executor(pool, work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -70,7 +70,7 @@ class Gateway:
             gateway._thread.join()
             path.unlink(missing_ok=True)
             os.close(gateway._folder)
-            session.recorder.close()
+            session.close()
 
     def _serve(self) -> None:
         try:

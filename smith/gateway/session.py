@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -16,6 +17,10 @@ from smith.secret import Token
 
 DEFAULT_OUTPUT = 32_000
 """Tokens of a reply where the request sets no cap, and the most that is allowed."""
+
+
+WAITING = 64
+"""Calls of one attempt that may wait at once; more than these wait for one of them."""
 
 
 @dataclass
@@ -55,6 +60,10 @@ class Session:
     detail: str = ""
     cap_key: str | None = None
     """The name of the cap that the endpoint turned out to know."""
+    waiting: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(WAITING, "smith-gateway-waits"))
+    """For what may wait for others' money, or for a place in the rates."""
+    deciding: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "smith-gateway-settles"))
+    """For settlements: were these to wait behind those who wait for them, nothing would go on."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -80,6 +89,12 @@ class Session:
             if not self.over.is_set():
                 self.why, self.detail = why, self.redactor.text(detail)
                 self.over.set()
+
+    def close(self) -> None:
+        """No call is under way any more."""
+        self.waiting.shutdown(wait=False)
+        self.deciding.shutdown(wait=False)
+        self.recorder.close()
 
 
 def exchanges_file(evidence: Path) -> Path:

@@ -316,6 +316,16 @@ def test_a_call_waits_for_what_another_may_give_back(tmp_path: Path) -> None:
         assert w.model.asked[0].cap == 1000
 
 
+def test_many_calls_at_once_wait_for_each_other_and_none_is_refused_or_cut_short(tmp_path: Path) -> None:
+    """There is money for one ceiling at a time: who settles must never wait behind those who wait for it."""
+    calls = 12
+    with world(tmp_path, in_turn(Say("Yes.")), budget=5000 + calls * 46, patience_s=60.0) as w:
+        with ThreadPoolExecutor(calls) as pool:
+            assert {answer.status_code for answer in pool.map(lambda n: w.ask(), range(calls))} == {200}
+        assert {asked.cap for asked in w.model.asked} == {1000}
+        assert w.spent == calls * 46
+
+
 def test_secrets_are_nowhere(tmp_path: Path) -> None:
     """An endpoint that quotes the key in every place, over several chunks of a stream, in headers and in errors."""
     said = json.dumps({"key": KEY, "token": TOKEN})
