@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +13,10 @@ from smith.evaluate.spending import balance_of
 from smith.paths import Layout
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
-from smith.score.metrics import Scores, Share, scores
+from smith.report.evidence import tasks_of
+from smith.score.metrics import Scores, scores
+from smith.score.shares import Mean, Share
+from smith.score.speedups import Ratio, SpeedScores
 
 
 class AttemptLine(Record):
@@ -51,10 +56,9 @@ class RunReport(Record):
     """What the grades say besides, each once."""
 
 
-def make_report(layout: Layout, config: RunConfig) -> RunReport:
-    """The report of a run as its evidence stands now."""
+def make_report(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> RunReport:
+    """The report of a run as its evidence stands now; for ``cutoff`` see :func:`smith.report.evidence.tasks_of`."""
     found = states(layout, config)
-    by_task = [[s.grade for s in found if s.task == t.id] for t in config.tasks]
     return RunReport(
         run=config.run,
         panel=config.panel,
@@ -62,7 +66,7 @@ def make_report(layout: Layout, config: RunConfig) -> RunReport:
         model=config.model,
         complete=all(s.grade is not None for s in found),
         attempts=tuple(_line(s) for s in found),
-        scores=scores(by_task),
+        scores=scores(tasks_of(layout, config, found, cutoff=cutoff)),
         budget=_budget(layout, config),
         notes=tuple(dict.fromkeys(note for s in found if s.grade for note in s.grade.notes)),
     )
@@ -128,6 +132,54 @@ def headline(report: RunReport) -> str:
         words.append(f"speed-up {report.scores.speedup_geomean:.2f}x over {report.scores.speedup_tasks} timed")
     words.append(f"spent ${report.budget.spent_usd:.2f}")
     return ", ".join(words)
+
+
+def figures(report: RunReport) -> Iterator[str]:
+    """Lines for what the headline has no room for; only what says more than it."""
+    scores = report.scores
+    if len(scores.pass_at) > 1:
+        yield "  ".join(f"pass@{k} {of_tasks(mean)}" for k, mean in scores.pass_at.items())
+    if scores.speed is not None:
+        yield from _speed(scores.speed)
+    costs = scores.costs
+    if costs is not None and costs.usd_per_solved_task is not None and (costs.usd or costs.tokens):
+        yield f"a solved task costs ${costs.usd_per_solved_task:.2f}, {costs.tokens_per_solved_task:,.0f} tokens"
+
+
+def _speed(speed: SpeedScores) -> Iterator[str]:
+    fast = ", ".join(f"{p}x {mean.mean:.0%}" for p, mean in speed.fast_p.items())
+    yield f"of {speed.timed} timed tasks, correct and faster than: {fast}; as the reference {of_tasks(speed.reached)}"
+    words = [f"{ratio(speed.geomean_all)} with 1 for what was not solved"]
+    if speed.geomean is not None:
+        words.append(f"{ratio(speed.geomean)} where solved, {speed.worst:.2f}x at worst")
+    if speed.expert_harmonic is not None:
+        words.append(f"{speed.expert_harmonic:.2f} of the reference's (harmonic mean)")
+    yield f"speed-up {', '.join(words)}"
+
+
+def strata(report: RunReport, dimension: str) -> Table:
+    """The tasks divided by one dimension."""
+    shown = Table(title=f"by {dimension}", box=box.SIMPLE_HEAD, title_justify="left")
+    for name in (dimension, "tasks", "pass@1", "interval"):
+        shown.add_column(name, justify="left" if name == dimension else "right")
+    for value, stratum in report.scores.strata.get(dimension, {}).items():
+        mean = stratum.solved
+        shown.add_row(
+            Text(value), str(stratum.tasks), f"{mean.mean:.0%}", f"{mean.low * 100:.0f} to {mean.high * 100:.0f} %"
+        )
+    return shown
+
+
+def of_tasks(mean: Mean) -> str:
+    """``40 % (27 to 55)``."""
+    return f"{mean.mean * 100:.0f} % ({mean.low * 100:.0f} to {mean.high * 100:.0f})"
+
+
+def ratio(found: Ratio) -> str:
+    """``1.80x (1.42 to 2.31)``."""
+    if found.low is None or found.high is None:
+        return f"{found.ratio:.2f}x (one task)"
+    return f"{found.ratio:.2f}x ({found.low:.2f} to {found.high:.2f})"
 
 
 def percent(share: Share) -> str:

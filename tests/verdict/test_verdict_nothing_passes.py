@@ -1,4 +1,4 @@
-"""Where the reference passes no test: a fault makes the bundle invalid, what the machine lacks makes it unresolvable."""
+"""Where the reference passes no test: a fault is the bundle's, and what the machine lacks leaves it unresolvable."""
 
 from __future__ import annotations
 
