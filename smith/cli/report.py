@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
-from smith.cli.common import json_option, layout
+from smith.cli.common import console, json_option, layout
 from smith.cli.evaluate import show_report
 from smith.errors import BadInput
 from smith.evaluate.run import load_run
-from smith.report.run_report import make_report
+from smith.paths import write_atomically
+from smith.report import flat
+from smith.report.rows import save
+from smith.report.run_report import read
 
 DIMENSIONS = ("kind", "language", "device", "size", "merged")
+
+
+OUT = click.Path(path_type=Path, dir_okay=False)
 
 
 class Month(click.ParamType[str]):
@@ -35,13 +42,41 @@ class Month(click.ParamType[str]):
     help="When the model's knowledge ends: tasks merged before and from then on are scored apart too.",
 )
 @click.option("--by", multiple=True, type=click.Choice(DIMENSIONS), help="Also a table of the tasks of each kind, ...")
+@click.option("--html", type=OUT, help="Also write a page that needs no network and runs no script.")
+@click.option("--markdown", type=OUT, help="Also write tables for a pull request.")
+@click.option("--csv", "as_csv", type=OUT, help="Also write a line for each attempt.")
+@click.option("--sqlite", type=OUT, help="Also write attempts, tests and figures as a database (for Datasette).")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, run: str, cutoff: str | None, by: tuple[str, ...], as_json: bool) -> None:
+def command(
+    ctx: click.Context,
+    run: str,
+    cutoff: str | None,
+    by: tuple[str, ...],
+    html: Path | None,
+    markdown: Path | None,
+    as_csv: Path | None,
+    sqlite: Path | None,
+    as_json: bool,
+) -> None:
     """Report RUN (default: the latest), finished or not. What the figures mean: docs/reports.md."""
     found = layout(ctx)
     if "merged" in by and cutoff is None:
         raise BadInput("--by merged wants --cutoff", hint="--cutoff 2025-06")
-    report = make_report(found, load_run(found, run), cutoff=cutoff)
+    config = load_run(found, run)
+    evidence = read(found, config, cutoff=cutoff)
+    if html is not None:
+        # Templates and plots take a second to import.
+        from smith.report.html.page import render
+
+        write_atomically(html, render(found, config, evidence).encode("utf-8", "replace"))
+    if markdown is not None:
+        write_atomically(markdown, flat.as_markdown(evidence.report, evidence.rows).encode())
+    if as_csv is not None:
+        write_atomically(as_csv, flat.as_csv(evidence.rows).encode())
+    if sqlite is not None:
+        save(evidence.rows, sqlite)
     shown = (*by, *(("merged",) if cutoff and "merged" not in by else ()))
-    show_report(report, as_json, by=shown)
+    show_report(evidence.report, as_json, by=shown)
+    for path in filter(None, (html, markdown, as_csv, sqlite)):
+        console.print(f"wrote {path}", markup=False)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import sqlite_utils
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -14,9 +18,11 @@ from smith.paths import Layout
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
 from smith.report.evidence import tasks_of
+from smith.report.rows import VIEW, rows_of
 from smith.score.metrics import Scores, scores
 from smith.score.shares import Mean, Share
 from smith.score.speedups import Ratio, SpeedScores
+from smith.score.trials import Task
 
 
 class AttemptLine(Record):
@@ -58,18 +64,38 @@ class RunReport(Record):
 
 def make_report(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> RunReport:
     """The report of a run as its evidence stands now; for ``cutoff`` see :func:`smith.report.evidence.tasks_of`."""
+    return read(layout, config, cutoff=cutoff).report
+
+
+@dataclass(frozen=True)
+class Read:
+    """What reports are made of: the document, the rows, and the evidence behind both."""
+
+    report: RunReport
+    rows: sqlite_utils.Database
+    states: Sequence[AttemptState]
+    tasks: Sequence[Task]
+
+
+def read(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> Read:
+    """Read a run's evidence once, for every form of report."""
     found = states(layout, config)
-    return RunReport(
+    tasks = tasks_of(layout, config, found, cutoff=cutoff)
+    scored = scores(tasks)
+    rows = rows_of(config, found, tasks, scored)
+    lines = tuple(_line(row) for row in rows.query(f"SELECT * FROM {VIEW}"))
+    report = RunReport(
         run=config.run,
         panel=config.panel,
         agent=config.agent,
         model=config.model,
-        complete=all(s.grade is not None for s in found),
-        attempts=tuple(_line(s) for s in found),
-        scores=scores(tasks_of(layout, config, found, cutoff=cutoff)),
+        complete=all(line.verdict is not None for line in lines),
+        attempts=lines,
+        scores=scored,
         budget=_budget(layout, config),
         notes=tuple(dict.fromkeys(note for s in found if s.grade for note in s.grade.notes)),
     )
+    return Read(report, rows, found, tasks)
 
 
 def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
@@ -83,18 +109,17 @@ def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
     )
 
 
-def _line(state: AttemptState) -> AttemptLine:
-    attempt, graded = state.attempt, state.grade
+def _line(row: dict[str, Any]) -> AttemptLine:
     return AttemptLine(
-        task=state.task,
-        attempt=state.number,
-        verdict=graded.verdict.value if graded else None,
-        reasons=tuple(str(r) for r in graded.reasons) if graded else (),
-        ended=attempt.ended.value if attempt else None,
-        usd=attempt.micro_usd / 1e6 if attempt else 0.0,
-        tokens=attempt.input_tokens + attempt.output_tokens if attempt else 0,
-        seconds=round((attempt.seconds if attempt else 0.0) + (graded.seconds if graded else 0.0), 2),
-        speedup=graded.speedup.geomean if graded and graded.speedup else None,
+        task=row["task"],
+        attempt=row["attempt"],
+        verdict=row["verdict"],
+        reasons=tuple(json.loads(row["reasons"])),
+        ended=row["ended"],
+        usd=row["usd"],
+        tokens=row["tokens"],
+        seconds=row["seconds"],
+        speedup=row["speedup"],
     )
 
 
