@@ -121,8 +121,9 @@ class Stage:
         pass_fds: Sequence[int] = (),
         input: bytes | None = None,
         spill: Path | None = None,
+        more: Sequence[Bind] = (),
     ) -> Ended:
-        """Run a command in fresh scratch space, starting in ``tmp``."""
+        """Run a command in fresh scratch space, starting in ``tmp``; ``more`` is shown besides."""
         self._lay_out()
         return self.sandbox.run(
             Command(
@@ -130,7 +131,7 @@ class Stage:
                 self.tmp,
                 limits,
                 env=self.env(),
-                binds=self.binds(source_writable=source_writable),
+                binds=[*self.binds(source_writable=source_writable), *more],
                 pass_fds=pass_fds,
                 input=input,
                 spill=spill,
