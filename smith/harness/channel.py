@@ -127,6 +127,7 @@ class ChildEnded(Record):
     """How the process of one plan ended; said by the process that forked it, over a channel of its own."""
 
     kind: Literal["ended"]
+    plan: int
     status: int
     timed_out: bool
     seconds: float
