@@ -31,12 +31,15 @@ from smith.freeze.bundle import Store
 from smith.gpus.lease import DeviceBusy
 from smith.grade.devices import Devices
 from smith.grade.environments import Environments
+from smith.grade.trial import Bench
 from smith.harness.compiling import processors
 from smith.parallel import each
 from smith.records.receipt import Receipt, Verdict
+from smith.records.recipe import EnvironmentChoice
 from smith.validate import sensitivity as planting
 from smith.validate.devices import choose_device
 from smith.validate.gate import Gate, parse_targets
+from smith.validate.gate_files import file_reports
 from smith.validate.receipts import keep
 from smith.validate.sanitize import told
 from smith.validate.validate import Step, Validation, refused
@@ -182,7 +185,12 @@ def validate_all(
                 except DeviceBusy as error:
                     refusal = str(error)
             if refusal is not None:
-                receipt = refused(bundle, choice.name, refusal, box_.name)
+                compiled = {}
+                if gate is not None:  # which asks for no device
+                    bench = Bench(found, box_, choice.name)
+                    plain = environments.build(EnvironmentChoice(name="default"))
+                    compiled = file_reports(bench, bundle, plain, gate.targets, gate.jobs)
+                receipt = refused(bundle, choice.name, refusal, box_.name, compiled)
             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name), ran=refusal is None)
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt

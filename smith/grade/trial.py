@@ -82,24 +82,9 @@ class Trial:
         time.
         """
         limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
-        members: dict[str, list[str]] = {}
-        for test_id in ids:
-            members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
-        groups = []
-        for group in members.values():
-            stop = stop_after_s
-            if stop is not None and group[0].split("::", 1)[0] in self.bundle.selection.guards:
-                stop /= 4
-            wall = limit * len(group) if stop is None else stop + limit
-            groups.append(
-                Group(
-                    tuple(group),
-                    id_timeout_s=limit,
-                    wall_s=IMPORT_S + wall,
-                    stop_after_s=stop,
-                    stop_at_failure=stop_at_failure,
-                )
-            )
+        groups = grouped(
+            self.bundle, ids, limit, stop_after_s=stop_after_s, alone=alone, stop_at_failure=stop_at_failure
+        )
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
@@ -132,6 +117,37 @@ class Trial:
             for target, some in done.answers.items()
         }
         return done
+
+
+def grouped(
+    bundle: Bundle,
+    ids: Sequence[str],
+    limit: float,
+    *,
+    stop_after_s: float | None = None,
+    alone: Collection[str] = (),
+    stop_at_failure: bool = False,
+) -> list[Group]:
+    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``."""
+    members: dict[str, list[str]] = {}
+    for test_id in ids:
+        members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
+    groups = []
+    for group in members.values():
+        stop = stop_after_s
+        if stop is not None and group[0].split("::", 1)[0] in bundle.selection.guards:
+            stop /= 4
+        wall = limit * len(group) if stop is None else stop + limit
+        groups.append(
+            Group(
+                tuple(group),
+                id_timeout_s=limit,
+                wall_s=IMPORT_S + wall,
+                stop_after_s=stop,
+                stop_at_failure=stop_at_failure,
+            )
+        )
+    return groups
 
 
 def join(runs: Sequence[TestRun]) -> TestRun:

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from smith.records.base import Record
-from smith.records.compiled import CompiledLaunch, Launch
+from smith.records.compiled import CompiledFile, CompiledLaunch, Launch
 from smith.records.memory import MemoryFinding
 from smith.records.results import Failure, Outcome
 
@@ -101,6 +101,20 @@ class Compiled(CompiledLaunch):
     launch: int
 
 
+class Clang(Record):
+    """What compiles files of device code."""
+
+    kind: Literal["clang"]
+    version: str
+
+
+class FileCompiled(CompiledFile):
+    """What came of one file on one target."""
+
+    kind: Literal["file"]
+    target: str
+
+
 class End(Record):
     kind: Literal["end"]
     status: int
@@ -113,13 +127,26 @@ class ChildEnded(Record):
     """How the process of one plan ended; said by the process that forked it, over a channel of its own."""
 
     kind: Literal["ended"]
+    plan: int
     status: int
     timed_out: bool
     seconds: float
 
 
 AnyRecord = (
-    Hello | Uncollected | Collected | Announced | Start | Result | Captured | Compiler | Compiled | End | ChildEnded
+    Hello
+    | Uncollected
+    | Collected
+    | Announced
+    | Start
+    | Result
+    | Captured
+    | Compiler
+    | Compiled
+    | Clang
+    | FileCompiled
+    | End
+    | ChildEnded
 )
 _PARSE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 
 from smith import __version__
@@ -18,6 +18,7 @@ from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
 from smith.records.base import Reason
+from smith.records.compiled import TargetReport
 from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Outcome, TestResult
@@ -25,6 +26,8 @@ from smith.records.sanitizer import SanitizerReport
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
 from smith.validate.gate import Gate
+from smith.validate.gate import not_proved as of_targets
+from smith.validate.gate_files import file_reports, joined
 from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
 from smith.validate.recorder import Recorder
@@ -98,11 +101,15 @@ class Validation:
 
     def _compile(self, found: Findings) -> None:
         """Compile what was captured in the environment that the findings are of."""
-        if self.gate is None or found.environment is None or not self.bench.device.startswith("interpreter"):
-            return  # only there launches are captured
+        if self.gate is None or found.environment is None:
+            return
         self.step(f"compiling for {', '.join(self.gate.targets)}")
-        trees = {"base": self.nop_tree, "reference": self.reference_tree}
-        found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
+        launched = {}
+        if self.bench.device.startswith("interpreter"):  # only there launches are captured
+            trees = {"base": self.nop_tree, "reference": self.reference_tree}
+            launched = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
+        files = file_reports(self.bench, self.bundle, found.environment, self.gate.targets, self.gate.jobs)
+        found.targets = joined(launched, files)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
@@ -267,8 +274,11 @@ class Validation:
         return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
 
 
-def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
-    """The receipt of a task whose needs this machine or version lacks: nothing was run."""
+def refused(
+    bundle: Bundle, device: str, detail: str, sandbox: str, targets: Mapping[str, TargetReport] | None = None
+) -> Receipt:
+    """The receipt of a task whose needs this machine or version lacks: nothing was run. What could be done all the same
+    is that its changed files of device code were compiled (``targets``)."""
     reason = Reason(code=ReasonCode.NEEDS_DEVICE.value, detail=detail)
     return Receipt(
         task=bundle.id,
@@ -276,7 +286,8 @@ def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
         device=device,
         verdict=Verdict.UNRESOLVABLE,
         reasons=(reason,),
-        not_proved=("anything: nothing was run",),
+        targets=dict(targets or {}),
+        not_proved=("anything: nothing was run", *(of_targets(targets) if targets else ())),
         sandbox=sandbox,
         smith=__version__,
         facts=Recorder.of(bundle, device, ()).facts(stopped=reason),
