@@ -93,6 +93,18 @@ class Capture:
     excluded: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Record:
+    """Asks for the calls that tests make into files of the tree, except those below ``excluded``, and that launch one
+    of ``kernels`` (``path::symbol``; where none is known, one of ``files``). Where launches are not ``counted``, for
+    all of them."""
+
+    excluded: tuple[str, ...]
+    kernels: tuple[str, ...]
+    files: tuple[str, ...]
+    counted: bool
+
+
 def run(
     sandbox: Sandbox,
     place: Place,
@@ -144,6 +156,7 @@ def run_groups(
     seed: int = 0,
     sanitize: bool = False,
     capture: Capture | None = None,
+    record: Record | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -164,6 +177,7 @@ def run_groups(
             "stop_at_failure": group.stop_at_failure,
             "wall_s": group.wall_s,
             "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
+            "record": None if record is None else vars(record),
         }
         plans.append((plan, frozenset(expected)))
     return [
@@ -176,6 +190,8 @@ def run_groups(
             note=s.note,
             captured=tuple(s.account.captured),
             uncaptured=s.account.end.uncaptured if s.account.end else 0,
+            recorded=tuple(s.account.recorded),
+            unrecorded=s.account.end.unrecorded if s.account.end else (),
         )
         for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
     ]
