@@ -5,11 +5,11 @@ The rule, for each result (an output, a gradient, an input that the call wrote t
 - structure, shape, element type and class of layout are the reference's, and so is what shares memory with what;
 - whole numbers are equal; of 8-bit ones that floating point was rounded to, one in a hundred may lie one step apart;
 - NaN and infinities stand in the same places;
-- elsewhere ``|got - want| <= units * eps * |want| + scale * (units * eps + 4 * error)``. ``eps`` is one unit in the
-  last place of the element type and ``scale`` the root mean square of the reference's result. ``units`` is 64 for
-  single and 2 for half precision. ``error`` was measured when the workload was recorded: how far the reference moves,
-  at most and relative to ``scale``, when all its inputs move by one unit in their last place, and when half precision
-  is computed in single.
+- elsewhere ``|got - want| <= (units * eps + 4 * error) * (|want| + scale)``. ``eps`` is one unit in the last place of
+  the element type and ``scale`` the root mean square of the reference's result. ``units`` is 64 for single and 2 for
+  half precision. ``error`` was measured when the workload was recorded: how far the reference moves, at most and
+  relative to ``|want| + scale``, when its inputs move by one unit in their last place; where half precision goes in,
+  when it is computed in single instead, its inputs moved by one unit of that.
 """
 
 from __future__ import annotations
@@ -114,9 +114,8 @@ def _values(want: Array, got: Array, error: float, floats: bool) -> str:
     same = np.where(finite, np.isfinite(found), (right == found) | (np.isnan(right) & np.isnan(found)))
     if not same.all():
         return _told(want, right, found, np.nonzero(~same)[0])
-    near = UNITS[want.dtype] * EPSILON[want.dtype]
     with np.errstate(invalid="ignore"):
-        allowed = near * np.abs(right) + rms(right) * (near + TIMES * error)
+        allowed = tolerance(want.dtype, error) * (np.abs(right) + rms(right))
         wrong = np.nonzero(finite & (np.abs(found - right) > allowed))[0]
     return _told(want, right, found, wrong)
 
@@ -136,6 +135,11 @@ def _told(want: Array, right: Any, found: Any, wrong: Any) -> str:
     )
 
 
+def tolerance(dtype: str, error: float) -> float:
+    """How far a result of that type may be off, relative to its own size and that of the whole result."""
+    return UNITS[dtype] * EPSILON[dtype] + TIMES * error
+
+
 def rms(values: Any) -> float:
     """Root mean square of the finite ones."""
     import numpy as np
@@ -145,7 +149,7 @@ def rms(values: Any) -> float:
 
 
 def moved(want: Outcome, other: Outcome) -> dict[str, float] | None:
-    """By result, the largest distance between two runs of the reference relative to the size of the result.
+    """By result, the largest distance between two runs of the reference, relative to value and result.
 
     None where they cannot be held against each other: another structure, or NaN and infinities in other places.
     """
@@ -166,17 +170,17 @@ def moved(want: Outcome, other: Outcome) -> dict[str, float] | None:
         finite = np.isfinite(right)
         if not (np.isfinite(else_) == finite).all():
             return None
-        scale = rms(right)
-        far = float(np.abs(right[finite] - else_[finite]).max()) if finite.any() else 0.0
-        found[name] = far / scale if scale else 0.0
+        right, else_ = right[finite], else_[finite]
+        size = np.abs(right) + rms(right)
+        apart = np.divide(np.abs(right - else_), size, out=np.zeros_like(right), where=size > 0)
+        found[name] = float(apart.max()) if len(apart) else 0.0
     return found
 
 
 def too_wide(want: Outcome, errors: Mapping[str, float]) -> bool:
     """Whether a tolerance would let a good share of any result pass."""
     return any(
-        array.is_float and UNITS[array.dtype] * EPSILON[array.dtype] + TIMES * errors.get(name, 0.0) > WIDEST
-        for name, array in want.results()
+        array.is_float and tolerance(array.dtype, errors.get(name, 0.0)) > WIDEST for name, array in want.results()
     )
 
 

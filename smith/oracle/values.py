@@ -9,7 +9,7 @@ from smith.oracle.arrays import EPSILON, Array, encode
 from smith.records.workload import CallSpec, Fill, TensorSpec, Value
 
 Variation = Literal["", "rounded", "upcast"]
-"""Nothing; every floating-point value moved by one unit in its last place; half precision as single."""
+"""Nothing; floating-point values moved by one unit in their last place; that with half precision as single."""
 HALF = ("float16", "bfloat16")
 
 
@@ -37,13 +37,8 @@ def _tensor(generator: Any, spec: TensorSpec, variation: Variation) -> bytes:
     if spec.dtype not in EPSILON or not variation:
         return data
     values = Array(shape, spec.dtype, "", data).numbers()
-    if variation == "rounded":
-        import numpy as np
-
-        epsilon = EPSILON[spec.dtype] if spec.dtype != "float64" else 2.0**-52
-        signs = np.random.Generator(np.random.PCG64([count, 1])).choice((-1.0, 1.0), size=count)
-        return encode(values * (1 + epsilon * signs), spec.dtype)
-    return encode(values, single(spec.dtype))
+    dtype = single(spec.dtype) if variation == "upcast" else spec.dtype
+    return encode(values * (1 + EPSILON[dtype] * generator.choice((-1.0, 1.0), size=count)), dtype)
 
 
 def _values(generator: Any, fill: Fill, count: int, dtype: str) -> Any:

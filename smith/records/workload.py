@@ -191,8 +191,8 @@ class Call(Record):
     seconds: float
     """Of one replay on the reference."""
     errors: dict[str, float] = {}
-    """By result, how far the reference moves, relative to the size of that result, when its inputs are rounded once
-    more or computed with in single precision: what its tolerance is made from."""
+    """By result, how far the reference moves when its inputs are rounded otherwise, or half precision is computed in
+    single: what the tolerance is made from, as ``smith.oracle.compare`` says."""
     base: str = ""
     """In what the base differs from the reference; empty where it does not."""
 

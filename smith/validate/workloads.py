@@ -166,13 +166,12 @@ def _errors(
     """By result, how far the reference moves; and why nobody can say, where nobody can."""
     errors: dict[str, float] = {}
     for turn, one in enumerate(want):
-        far = moved(one, rounded[turn]) if turn < len(rounded) else None
-        if far is None:
-            return {}, "a change in the last place of its inputs gives a result of another kind"
         wide = moved(one, single[turn]) if single is not None and turn < len(single) else None
-        for found in (far, wide or {}):
-            for name, error in found.items():
-                errors[name] = float(f"{max(errors.get(name, 0.0), error):.3g}")
+        found = wide if wide is not None else moved(one, rounded[turn]) if turn < len(rounded) else None
+        if found is None:
+            return {}, "a change in the last place of its inputs gives a result of another kind"
+        for name, error in found.items():
+            errors[name] = float(f"{max(errors.get(name, 0.0), error):.3g}")
     return errors, ""
 
 
