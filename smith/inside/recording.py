@@ -56,14 +56,16 @@ class Recorder:
         self._test = ""
         self._running = False
         self._pending: list[_Pending] = []
-        self._before: dict[str, int] = {}
         self._seen: set[str] = set()
         self._bytes = 0
         self._left: dict[tuple[str, str, str], int] = {}
         self._wrapped: dict[int, Any] = {}
         self._wrappers: set[int] = set()
         self._patched: set[type] = set()
-        self._inside = 0
+        self._mark = 0
+        self._owner: _Pending | None = None
+        """Whose gradient is being computed, as far as is known."""
+        self._unowned = 0
 
     # -- pytest ---------------------------------------------------------------------------------------------------
 
@@ -88,12 +90,12 @@ class Recorder:
     def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
         """Record while the test's own body runs; what a test that fails did is dropped."""
         self._test, self._running, self._depth = item.nodeid, True, 0
-        self._pending, self._inside, before = [], 0, self._launched()
+        self._pending, self._owner, self._unowned, self._mark = [], None, 0, self._launched()
         outcome = yield
         self._running = False
         if outcome.excinfo is None:
-            # Launches outside of any call are of its backward, or of something that is no entry.
-            self._commit(self._launched() - before - self._inside)
+            self._settle()
+            self._commit()
         self._pending = []
 
     # -- wrapping -------------------------------------------------------------------------------------------------
@@ -227,14 +229,16 @@ class Recorder:
             pending = error
         except Exception as error:
             pending = Unrebuildable("odd", type(error).__name__)
-        before, began = self._launched(), time.perf_counter()
+        self._settle()
+        self._owner = None
+        began = time.perf_counter()
         self._depth += 1
         try:
             result = call(*args, **kwargs)
         finally:
             self._depth -= 1
-            launches = self._launched() - before
-            self._inside += launches
+            now = self._launched()
+            launches, self._mark = now - self._mark, now
         if isinstance(pending, Unrebuildable):
             if launches or not self._counted:
                 self._leave_out(entry, pending.code, pending.detail)
@@ -273,6 +277,8 @@ class Recorder:
             if tensor.requires_grad and tensor.grad_fn is not None and tensor.dtype.is_floating_point:
 
                 def note(grad: Any, number: int = number) -> None:
+                    self._settle()
+                    self._owner = pending
                     if self._running and number not in pending.upstream:
                         dtype = str(grad.dtype).removeprefix("torch.")
                         fill = fill_of(torch, grad.detach(), dtype)
@@ -280,19 +286,26 @@ class Recorder:
 
                 tensor.register_hook(note)
 
-    def _commit(self, outside: int) -> None:
-        claimed = False
+    def _settle(self) -> None:
+        """Launches since the last call or gradient belong to the backward of the call whose gradient came last; before
+        any gradient they are of something that is no entry."""
+        now = self._launched()
+        if self._depth == 0:
+            if self._owner is not None:
+                self._owner.launches += now - self._mark
+            else:
+                self._unowned += now - self._mark
+            self._mark = now
+
+    def _commit(self) -> None:
         for pending in self._pending:
-            backward = bool(pending.upstream) and outside > 0
-            claimed |= backward
-            if self._counted and not pending.launches and not backward:
+            if self._counted and not pending.launches:
                 continue
             told = pending.told
             told["call"]["upstream"] = [{"output": n, "tensor": t} for n, t in sorted(pending.upstream.items())]
             self._tell(told, pending)
-        if outside > 0 and not claimed:
-            self._leave_out("", "no_entry", "a changed kernel was launched by no call of a function, function class "
-                            "or module of the package")  # fmt: skip
+        if self._unowned:
+            self._leave_out("", "no_entry", "a changed kernel was launched outside of any call that is recorded")
 
     def _tell(self, told: Description, pending: _Pending) -> None:
         seconds = told.pop("seconds")
