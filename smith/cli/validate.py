@@ -198,6 +198,7 @@ def validate_all(
                             step=step,
                             sanitizer=sanitizer,
                             gate=gate,
+                            recording=recording,
                         )
                         receipt = validation.receipt()
                         if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
@@ -207,9 +208,10 @@ def validate_all(
                                 receipt, bundle, bench, validation.environment, sensitivity, step
                             )
                         if recording and receipt.verdict is Verdict.VALID and validation.environment is not None:
-                            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                            if validation.workload is None:
+                                keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
                             receipt = workloads.with_workload(
-                                found, receipt, bundle, bench, validation.environment, step
+                                found, receipt, bundle, bench, validation.environment, step, validation.workload
                             )
                 except DeviceBusy as error:
                     refusal = str(error)

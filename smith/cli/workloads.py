@@ -29,10 +29,16 @@ def valid_receipt(found: Store, bundle: Bundle, device: str) -> Receipt:
 
 
 def with_workload(
-    found: Store, receipt: Receipt, bundle: Bundle, bench: Bench, environment: TestEnvironment, step: Step
+    found: Store,
+    receipt: Receipt,
+    bundle: Bundle,
+    bench: Bench,
+    environment: TestEnvironment,
+    step: Step,
+    known: Workload | None = None,
 ) -> Receipt:
-    """A valid receipt with a workload recorded for it; the workload itself is written."""
-    workload = record(bench, bundle, environment, receipt, step)
+    """A valid receipt with the workload recorded for it, or the ``known`` one; the workload itself is written."""
+    workload = record(bench, bundle, environment, receipt, step) if known is None else known
     keep_workload(found.layout, workload)
     return noted(receipt, workload)
 

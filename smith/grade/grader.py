@@ -156,7 +156,7 @@ def grade(
         )
     step("timing")
     try:
-        timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
+        timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree, workload)
     except CannotTime as error:
         # What only the baseline fails is no fault of the submission's.
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA

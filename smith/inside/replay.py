@@ -94,7 +94,7 @@ def _words(error: BaseException) -> str:
 def _make(torch: Any, number: int, call: dict[str, Any], passes: list[list[Any]], seed: int, write: Write) -> None:
     """One call, twice; an error ends it."""
     try:
-        replayed = _Replayed(torch, call)
+        replayed = Replayed(torch, call)
         for turn, parts in enumerate(passes):
             torch.manual_seed(seed)
             began = time.perf_counter()
@@ -105,7 +105,7 @@ def _make(torch: Any, number: int, call: dict[str, Any], passes: list[list[Any]]
         write({"call": number, "error": _words(error)}, [])
 
 
-class _Replayed:
+class Replayed:
     """One call, its tensors kept from one pass to the next."""
 
     def __init__(self, torch: Any, call: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ class _Replayed:
             self._instance = target = target(*made, **named)
             target.train(call.get("training", True))
         self._target = target.apply if call["kind"] == "autograd" else target
-        self._tensors: list[Any] = []
+        self.tensors: list[Any] = []
         self._old: list[Any] = []
         self._parts: list[Any] = []
         self._results: list[tuple[Any, bytes]] = []
@@ -129,15 +129,12 @@ class _Replayed:
         """The record of one pass and its blobs."""
         torch, call = self._torch, self._call
         first = not self._results
-        self._old, self._tensors, self._parts = self._tensors, [], parts
-        if self._instance is not None:
-            self._set_state()
-        args = [self._value(one) for one in call.get("args", ())]
-        kwargs = {name: self._value(one) for name, one in sorted(call.get("kwargs", {}).items())}
-        given = [_bytes_of(torch, t) for t in self._tensors]
+        self._parts = parts
+        target, args, kwargs = self.prepared()
+        given = [_bytes_of(torch, t) for t in self.tensors]
         self._poison()
         with torch.set_grad_enabled(not call.get("no_grad", False)):
-            result = self._target(*args, **kwargs)
+            result = target(*args, **kwargs)
         skeleton, outputs = _taken_apart(torch, result)
         grads = self._backward(outputs)
         overwritten = [i for i, (tensor, then) in enumerate(self._results) if _bytes_of(torch, tensor) != then]
@@ -155,17 +152,27 @@ class _Replayed:
 
         record: dict[str, Any] = {"skeleton": skeleton, "outputs": []}
         for tensor in outputs:
-            shares = [n for n, one in enumerate(self._tensors) if _shares(tensor, one)]
+            shares = [n for n, one in enumerate(self.tensors) if _shares(tensor, one)]
             among = [n for n, one in enumerate(outputs) if one is not tensor and _shares(tensor, one)]
             record["outputs"].append({**told(tensor), "shares": shares, "among": among})
         record["grads"] = [None if grad is None else told(grad) for grad in grads]
         record["inputs"] = [
             None if _bytes_of(torch, tensor) == before else told(tensor)
-            for tensor, before in zip(self._tensors, given, strict=True)
+            for tensor, before in zip(self.tensors, given, strict=True)
         ]
         record["overwritten"] = overwritten
         self._results = [(tensor, _bytes_of(torch, tensor)) for tensor in outputs] if first else []
         return record, blobs
+
+    def prepared(self) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        """What to call, and the arguments with their values of the next pass."""
+        call = self._call
+        self._old, self.tensors = self.tensors, []
+        if self._instance is not None:
+            self._set_state()
+        args = [self._value(one) for one in call.get("args", ())]
+        kwargs = {name: self._value(one) for name, one in sorted(call.get("kwargs", {}).items())}
+        return self._target, args, kwargs
 
     # -- arguments ----------------------------------------------------------------------------------------------
 
@@ -176,13 +183,13 @@ class _Replayed:
             raise LookupError(f"the module's state is {sorted(found)[:8]}")
         for one in wanted:
             tensor, spec = found[one["name"]], one["tensor"]
-            if len(self._old) > len(self._tensors):
+            if len(self._old) > len(self.tensors):
                 self._refill(tensor, spec)
             else:
                 tensor.data = self._made(spec)
                 if tensor.is_floating_point():
                     tensor.requires_grad_(bool(spec.get("grad")))
-            self._tensors.append(tensor)
+            self.tensors.append(tensor)
 
     def _value(self, value: dict[str, Any]) -> Any:
         torch, kind, text, number = self._torch, value["kind"], value.get("text", ""), value.get("number", 0)
@@ -191,7 +198,7 @@ class _Replayed:
             case "tensor":
                 return self._tensor(value["tensor"])
             case "same":
-                return self._tensors[number]
+                return self.tensors[number]
             case "none":
                 return None
             case "bool":
@@ -226,8 +233,8 @@ class _Replayed:
         and tables by object.
         """
         torch = self._torch
-        if len(self._old) > len(self._tensors) and spec["dtype"] in FLOATING:
-            tensor = self._old[len(self._tensors)]
+        if len(self._old) > len(self.tensors) and spec["dtype"] in FLOATING:
+            tensor = self._old[len(self.tensors)]
             self._refill(tensor, spec)
         else:
             tensor = self._made(spec)
@@ -235,7 +242,7 @@ class _Replayed:
                 tensor = torch.nn.Parameter(tensor, requires_grad=bool(spec.get("grad")))
             elif spec.get("grad"):
                 tensor.requires_grad_()
-        self._tensors.append(tensor)
+        self.tensors.append(tensor)
         return tensor
 
     def _made(self, spec: dict[str, Any]) -> Any:
@@ -258,12 +265,12 @@ class _Replayed:
         torch, shape, dtype = self._torch, drawn_shape(spec), getattr(self._torch, spec["dtype"])
         if not math.prod(shape):
             return torch.empty(shape, dtype=dtype)
-        return torch.frombuffer(bytearray(self._parts[len(self._tensors)]), dtype=dtype).reshape(shape)
+        return torch.frombuffer(bytearray(self._parts[len(self.tensors)]), dtype=dtype).reshape(shape)
 
     def _poison(self) -> None:
         """Leave NaN in freed memory of the sizes at hand: what is never written must not look like a result."""
         torch = self._torch
-        for tensor in self._tensors:
+        for tensor in self.tensors:
             if tensor.is_floating_point() and tensor.numel():
                 torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).fill_(math.nan)
 
@@ -271,7 +278,7 @@ class _Replayed:
 
     def _backward(self, outputs: list[Any]) -> list[Any]:
         torch, wanted = self._torch, self._call.get("upstream", ())
-        leaves = [t for t in self._tensors if t.requires_grad]
+        leaves = [t for t in self.tensors if t.requires_grad]
         if not wanted or not leaves:
             return []
         some, grads = [], []
@@ -280,7 +287,7 @@ class _Replayed:
             if not tensor.requires_grad:
                 raise RuntimeError(f"output {one['output']} has no gradient")
             data = torch.frombuffer(
-                bytearray(self._parts[len(self._tensors) + place]), dtype=getattr(torch, one["tensor"]["dtype"])
+                bytearray(self._parts[len(self.tensors) + place]), dtype=getattr(torch, one["tensor"]["dtype"])
             )
             if data.numel() != tensor.numel():
                 raise RuntimeError(f"output {one['output']} has {tensor.numel()} elements, not {data.numel()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from smith import __version__
 from smith.errors import PatchError, RecordError
@@ -33,10 +34,20 @@ CRASHES = 4
 Step = Callable[[str], None]
 
 
-def record(bench: Bench, bundle: Bundle, environment: TestEnvironment, receipt: Receipt, step: Step) -> Workload:
-    """The workload of a valid receipt: calls of its tests on the reference, replayed there and on the base."""
+class Counting(Protocol):
+    """Tests that count: a receipt has them, and findings do."""
+
+    @property
+    def fail_to_pass(self) -> Sequence[str]: ...
+
+    @property
+    def pass_to_pass(self) -> Sequence[str]: ...
+
+
+def record(bench: Bench, bundle: Bundle, environment: TestEnvironment, tests: Counting, step: Step) -> Workload:
+    """The calls of the tests that count on the reference, replayed there and on the base."""
     step("recording calls")
-    ids = [*receipt.fail_to_pass, *receipt.pass_to_pass]
+    ids = [*tests.fail_to_pass, *tests.pass_to_pass]
     kernels = tuple(sorted(f"{k.path}::{symbol}" for k in bundle.spec.kernels for symbol in k.code))
     counted = are_counted(bundle, bench.device)
     asked = Record(
@@ -57,7 +68,7 @@ def record(bench: Bench, bundle: Bundle, environment: TestEnvironment, receipt: 
     missed = [r.id for r in run.results if r.outcome is not TestOutcome.PASSED] if run is not None else ids
     if missed:
         left.append(LeftOut(entry="", reason="test_failed", detail=f"e.g. {missed[0]}"[:300], count=len(missed)))
-    chosen, too_many = choose(found, receipt.fail_to_pass)
+    chosen, too_many = choose(found, tests.fail_to_pass)
     left += too_many
     calls: list[Call] = []
     if chosen:
