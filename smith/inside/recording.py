@@ -7,6 +7,7 @@ counts: what the package calls of itself is its own business.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import importlib
@@ -59,6 +60,8 @@ class Recorder:
         self._seen: set[str] = set()
         self._bytes = 0
         self._left: dict[tuple[str, str, str], int] = {}
+        self._known_as: dict[int, tuple[str, str]] = {}
+        """Module and name by which tests reach a thing: where it is defined is the package's own business."""
         self._wrapped: dict[int, Any] = {}
         self._wrappers: set[int] = set()
         self._patched: set[type] = set()
@@ -118,6 +121,10 @@ class Recorder:
         return module is not None and self._is_package(getattr(module, "__file__", None))
 
     def _bind(self, module: Any) -> None:
+        for name, source, original in imported_names(module.__file__):
+            value, found = vars(module).get(name), sys.modules.get(source)
+            if value is not None and getattr(found, original, None) is value:
+                self._known_as.setdefault(id(value), (source, original))
         for name, value in list(vars(module).items()):
             replaced = self._replacement(value)
             if replaced is not value:
@@ -142,7 +149,10 @@ class Recorder:
 
         class StandIn(types.ModuleType):
             def __getattribute__(self, name: str) -> Any:
-                return recorder._replacement(getattr(module, name))
+                value = getattr(module, name)
+                if recorder._owned(value):
+                    recorder._known_as.setdefault(id(value), (module.__name__, name))
+                return recorder._replacement(value)
 
             def __setattr__(self, name: str, value: Any) -> None:
                 setattr(module, name, value)
@@ -255,7 +265,7 @@ class Recorder:
             raise Unrebuildable("no_torch")
         if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
             raise Unrebuildable("autocast")
-        call: Description = {"kind": kind, **_named(owner)}
+        call: Description = {"kind": kind, **_named(owner, self._known_as.get(id(owner)))}
         describer = Describer(torch)
         if kind == "module":
             built = instance.__dict__.get(BUILT)
@@ -353,9 +363,24 @@ def _below(base: Any) -> Iterator[Any]:
         yield from _below(cls)
 
 
-def _named(owner: Any) -> dict[str, str]:
+def imported_names(file: str) -> list[tuple[str, str, str]]:
+    """What a file imports by name from where: its own name for it, the module, the name there."""
+    try:
+        with open(file, "rb") as source:
+            tree = ast.parse(source.read())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [
+        (alias.asname or alias.name, node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+    ]
+
+
+def _named(owner: Any, known_as: tuple[str, str] | None) -> dict[str, str]:
     """Under which name another process finds it. Raises :class:`Unrebuildable` where it finds something else."""
-    module, name = str(owner.__module__), str(owner.__qualname__)
+    module, name = known_as or (str(owner.__module__), str(owner.__qualname__))
     found: Any = sys.modules.get(module) or importlib.import_module(module)
     try:
         for part in name.split("."):

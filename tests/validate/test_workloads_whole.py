@@ -79,7 +79,8 @@ def untouched(x):
 TEST = """
 import torch
 from tiny import kernels
-from tiny.kernels import Layer, scale, untouched
+from tiny import Layer
+from tiny.kernels import scale, untouched
 
 def test_scale():
     torch.manual_seed(0)
@@ -120,8 +121,9 @@ REMEMBERED = RIGHT.replace(
 
 
 def tree_of(store: Store, text: str, path: str = "tiny/kernels.py") -> str:
-    blob = write_blob(store.scratch, text.encode())
-    return write_tree(store.scratch, [TreeEntry("100644", "blob", blob, path.encode())])
+    files = {path: text} | ({"tiny/__init__.py": "from tiny.kernels import Layer\n"} if path.startswith("tiny") else {})
+    blobs = [(name, write_blob(store.scratch, content.encode())) for name, content in files.items()]
+    return write_tree(store.scratch, [TreeEntry("100644", "blob", oid, name.encode()) for name, oid in blobs])
 
 
 @pytest.fixture(scope="module")
@@ -186,13 +188,13 @@ def test_what_is_recorded(recorded: Workload) -> None:
     calls = {str(one.call): one for one in recorded.calls}
     assert set(calls) == {
         "tiny.kernels.scale(float32[4, 25]*, 3.0), then backward",
-        "tiny.kernels.Layer(16)(float16[2, 16]), then backward",
+        "tiny.Layer(16)(float16[2, 16]), then backward",
         "tiny.kernels.Scale(float32[6, 6]~, 1.5)",
         "tiny.kernels.launch(float32[6, 6]~, 1.5)",
         "tiny.kernels.scale(float32[6, 6]~)",
         "tiny.kernels.scale(float32[7]*), then backward",
     }
-    layer = calls["tiny.kernels.Layer(16)(float16[2, 16]), then backward"]
+    layer = calls["tiny.Layer(16)(float16[2, 16]), then backward"]
     assert [(one.name, str(one.tensor)) for one in layer.call.state] == [("weight", "float16[16]*")]
     # What went in lay between 1 and 2: what is drawn anew does too.
     fill = layer.call.tensors[1].fill
@@ -201,7 +203,7 @@ def test_what_is_recorded(recorded: Workload) -> None:
     # The base differs where a gradient is taken, and only there.
     assert {name for name, one in calls.items() if one.base} == {
         "tiny.kernels.scale(float32[4, 25]*, 3.0), then backward",
-        "tiny.kernels.Layer(16)(float16[2, 16]), then backward",
+        "tiny.Layer(16)(float16[2, 16]), then backward",
         "tiny.kernels.scale(float32[7]*), then backward",
     }
     assert "gradient 0: " in calls["tiny.kernels.scale(float32[4, 25]*, 3.0), then backward"].base
@@ -245,7 +247,7 @@ def test_it_is_shown(world: tuple[Store, Bundle], recorded: Workload) -> None:
     command = [sys.executable, "-m", "smith.cli.main", "-C", str(world[0].layout.root), "task", "show", TASK]
     shown = subprocess.run([*command, "--workload"], capture_output=True, text=True, check=True).stdout
     assert "6 calls, in 3 of them the base differs; 2 left out" in shown
-    assert "tiny.kernels.Layer(16)(float16[2, 16]), then backward" in shown and "closure" in shown
+    assert "tiny.Layer(16)(float16[2, 16]), then backward" in shown and "closure" in shown
 
 
 def graded(world: tuple[Store, Bundle], text: str, sandbox: str) -> Grade:
@@ -271,7 +273,7 @@ def test_what_passes_every_test_and_remembers_is_not(
     assert found.verdict is GradeVerdict.FAILED
     (reason,) = found.reasons
     assert reason.code == "oracle_mismatch"
-    assert reason.detail.startswith("tiny.kernels.Layer(16)(float16[2, 16]), then backward: called again with other ")
+    assert reason.detail.startswith("tiny.Layer(16)(float16[2, 16]), then backward: called again with other ")
 
 
 def test_without_its_workload_nothing_is_graded(world: tuple[Store, Bundle], recorded: Workload) -> None:
