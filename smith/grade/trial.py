@@ -14,7 +14,7 @@ from smith.harness.build import build
 from smith.harness.compiling import CompiledSide, compile_launches
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
-from smith.harness.run import Capture, Group, collect, run_groups
+from smith.harness.run import Capture, Group, Record, collect, run_groups
 from smith.harness.run import Collection as Collected
 from smith.harness.stage import COMPILE, Stage
 from smith.paths import remove_tree
@@ -73,6 +73,7 @@ class Trial:
         sanitize: bool = False,
         seed: int = 0,
         capture: Capture | None = None,
+        record: Record | None = None,
         stop_at_failure: bool = False,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
@@ -99,6 +100,7 @@ class Trial:
                     seed=seed,
                     sanitize=sanitize,
                     capture=capture,
+                    record=record,
                 )
             )
 
@@ -162,18 +164,25 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         note="; ".join(r.note for r in runs if r.note),
         captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
         uncaptured=sum(r.uncaptured for r in runs),
+        recorded=tuple(call for r in runs for call in r.recorded),
+        unrecorded=tuple(one for r in runs for one in r.unrecorded),
     )
 
 
 @contextlib.contextmanager
-def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str) -> Iterator[Trial]:
-    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it."""
+def trial(
+    bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str, *, bare: bool = False
+) -> Iterator[Trial]:
+    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it.
+
+    A ``bare`` one is of a tree without hidden tests, and gets none.
+    """
     with Place.create(bench.store.layout.work) as place:
         materialise(bench.store.scratch, tree, place.source)
         with shared(bench.store.layout.quiet):
             done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         error = None
-        if done is not None:
+        if done is not None and not bare:
             # The source was writable while it was built: whatever a build did to the tests is undone.
             lay_again(bench.store, bundle, place)
         if done is not None and not done.ok:

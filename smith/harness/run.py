@@ -97,6 +97,18 @@ class Capture:
     excluded: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Record:
+    """Asks for the calls that tests make into files of the tree, except those below ``excluded``, and that launch one
+    of ``kernels`` (``path::symbol``; where none is known, one of ``files``). Where launches are not ``counted``, for
+    all of them."""
+
+    excluded: tuple[str, ...]
+    kernels: tuple[str, ...]
+    files: tuple[str, ...]
+    counted: bool
+
+
 def run(
     sandbox: Sandbox,
     place: Place,
@@ -148,6 +160,7 @@ def run_groups(
     seed: int = 0,
     sanitize: bool = False,
     capture: Capture | None = None,
+    record: Record | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -157,7 +170,8 @@ def run_groups(
     """
     stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
     capturing = None if capture is None or stage.plugin is None else list(capture.excluded)
-    plans = [({**plan, "capture": capturing}, ids) for plan, ids in map(plan_of, groups)]
+    recording = None if record is None else vars(record)
+    plans = [({**plan, "capture": capturing, "record": recording}, ids) for plan, ids in map(plan_of, groups)]
     return [run_of(g, s) for g, s in zip(groups, sessions(stage, plans, source_writable, spill, sanitize), strict=True)]
 
 
@@ -188,6 +202,8 @@ def run_of(group: Group, session: Session) -> TestRun:
         note=session.note,
         captured=tuple(account.captured),
         uncaptured=account.end.uncaptured if account.end else 0,
+        recorded=tuple(account.recorded),
+        unrecorded=account.end.unrecorded if account.end else (),
     )
 
 

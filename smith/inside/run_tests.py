@@ -96,8 +96,11 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
+    recorder = _recorder(plan, send)
     reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
-    status = _pytest(plan, send, [*plugins, reporter])
+    if recorder is not None:
+        reporter.unrecorded = recorder.left_out
+    status = _pytest(plan, send, [*plugins, reporter, *([recorder] if recorder is not None else [])])
     reporter.end(status)
     return status
 
@@ -185,6 +188,13 @@ def _capture(plan: dict[str, Any], send: Send) -> Uncaptured:
     module: Any = importlib.import_module("smith.device.interpreter.capture")
     capture = module.install(lambda launch: send("launch", **launch), plan["root"], plan["capture"])
     return lambda: int(capture.dropped)
+
+
+def _recorder(plan: dict[str, Any], send: Send) -> Any:
+    """What tells of calls into the package, where the plan asks for it; None else."""
+    if plan.get("record") is None:
+        return None
+    return importlib.import_module("smith.inside.recording").install(plan["record"], plan["root"], send)
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:
