@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-gateway bench-ledger bench-mining clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -84,6 +84,9 @@ bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the lis
 bench-fairness: $(STAMP) ## names that hidden tests need and instructions lack: CASES (JSON lines) of CLONES (a folder)
 	@test -n "$(CASES)" -a -n "$(CLONES)" || { echo "make: give CASES=FILE and CLONES=DIR" >&2; exit 1; }
 	@$(BIN)/python benchmarks/fairness.py $(CASES) $(CLONES)
+
+bench-report: $(STAMP) ## reading and rendering a drawn run (TASKS=200 ATTEMPTS=5)
+	@$(BIN)/python benchmarks/report.py $(if $(TASKS),--tasks $(TASKS)) $(if $(ATTEMPTS),--attempts $(ATTEMPTS))
 
 bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/name, COUNT=20): time and size
 	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }

@@ -122,6 +122,10 @@ class Layout:
         """A receipt's file. The colon of a device name becomes a dash: not every checkout can hold a colon."""
         return self.tasks / "receipts" / task_id / tree / f"{device.replace(':', '-')}.json"
 
+    def workload(self, task_id: str, tree: str, digest: str) -> Path:
+        """A recorded workload, by the SHA-256 of its bytes: receipts name it so."""
+        return self.tasks / "receipts" / task_id / tree / "workloads" / f"{digest}.json"
+
     def panel(self, name: str) -> Path:
         return self.panels / f"{name}.toml"
 

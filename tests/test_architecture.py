@@ -20,7 +20,7 @@ ORDER = [
     {"errors", "syntax"},
     {"process", "paths", "parallel", "temporary", "secret"},
     {"records", "database", "state", "score"},
-    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger", "verdict", "gpus", "models"},
+    {"git", "sample", "environment", "sandbox", "device", "inside", "ledger", "verdict", "gpus", "models", "oracle"},
     {"mine", "harness", "gateway"},
     {"freeze", "mutate"},
     {"grade"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel, pinned_receipt
 from smith.records.attempt import RunConfig
-from smith.report.run_report import RunReport, headline, make_report, table
+from smith.report.run_report import RunReport, figures, headline, make_report, strata, table
 
 
 @click.command("eval")
@@ -157,13 +158,17 @@ def work_on(found: Store, config: RunConfig) -> RunReport:
     return make_report(found.layout, config)
 
 
-def show_report(report: RunReport, as_json: bool) -> None:
-    """Print a report as JSON or as a table."""
+def show_report(report: RunReport, as_json: bool, *, by: Sequence[str] = ()) -> None:
+    """Print a report as JSON or as tables; ``by`` names dimensions to divide the tasks by."""
     if as_json:
         print_json(report.model_dump(mode="json"))
         return
     screen.print(table(report))
+    for dimension in by:
+        screen.print(strata(report, dimension))
     for note in report.notes:
         screen.print(f"note: {note}", markup=False, soft_wrap=True)
+    for line in figures(report):
+        screen.print(line, markup=False, soft_wrap=True)
     screen.print(headline(report), markup=False)
     screen.print(f"smith report {report.run}", markup=False, style="dim")

@@ -81,6 +81,10 @@ def command(
                 + (f"{result.speedup.geomean:.2f}x" if result.speedup else f"none ({result.speedup_reason})")
             )
         )
+        if result.oracle is not None:
+            said = result.oracle
+            more = f", {len(said.skipped)} not comparable this time" if said.skipped else ""
+            screen.print(Text(f"  oracle: agrees in {said.agreed} of {said.calls} calls on fresh inputs{more}"))
         for note in result.notes:
             screen.print(Text(f"  note: {note}"), soft_wrap=True)
         for reason in result.reasons:
@@ -121,6 +125,7 @@ def document(result: Grade) -> dict[str, Any]:
         if timing is None
         else {"geomean": timing.geomean, "low": timing.low, "high": timing.high, "worst": timing.worst},
         "speedup_reason": result.speedup_reason,
+        **({"oracle": whole["oracle"]} if result.oracle is not None else {}),
         "notes": list(result.notes),
         "seconds": result.seconds,
     }

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from smith.cli.common import screen
 from smith.records.compiled import KernelReport, SideFacts, TargetReport
+from smith.records.compiled_files import FileReports
 from smith.records.receipt import Receipt
 
 _STYLES = {"compiled": "green", "failed": "red", "not_compilable": "yellow"}
@@ -31,10 +32,31 @@ _COLUMNS = {
 
 def verdict(found: TargetReport) -> str:
     """One target in a few words."""
-    words = f"{found.verdict}, {found.compiled} of {found.launches} launches"
+    words: str = found.verdict
+    if found.launches or found.base_launches or found.files is None:
+        words += f", {found.compiled} of {found.launches} launches"
     if found.base_launches:
         words += f" (base {found.base_compiled} of {found.base_launches})"
-    return words + (f", {found.not_captured} launches not captured" if found.not_captured else "")
+    words += f", {found.not_captured} launches not captured" if found.not_captured else ""
+    if found.files is not None:
+        sides = {side: [f.failure for f in found.files.files if f.side == side] for side in ("reference", "base")}
+        here, base = (f"{some.count(None)} of {len(some)}" for some in sides.values())
+        words += f", {here} C++ files" + (f" (base {base})" if sides["base"] else "")
+    return words
+
+
+def _of_files(found: FileReports) -> list[str]:
+    """What is to be said of each file, and how they were compiled."""
+    lines = []
+    for file in found.files:
+        came = f"{file.kernels} kernels" if file.failure is None else f"{file.failure.value}: {file.detail}"
+        lines.append(f"{file.side}: {file.path}: {came}")
+    how = ", with stand-in headers in place of ROCm's" if found.stand_ins else ""
+    compiler = found.compiler or "no clang"
+    return [
+        *lines,
+        f"files are compiled one by one{how} ({compiler}): no launch, so waves are the most that are allowed",
+    ]
 
 
 def lines(receipt: Receipt) -> list[str]:
@@ -63,7 +85,8 @@ def show(task: str, receipts: Sequence[Receipt]) -> None:
     known = [receipt for receipt in receipts if receipt.targets]
     for receipt in known:
         for target, found in receipt.targets.items():
-            title = f"{receipt.device} -> {target} (triton {found.compiler}): {verdict(found)}"
+            by = f" (triton {found.compiler})" if found.compiler else ""
+            title = f"{receipt.device} -> {target}{by}: {verdict(found)}"
             screen.print(Text(title, style=_STYLES[found.verdict]), soft_wrap=True)
             if found.kernels:
                 screen.print(_table(found))
@@ -73,7 +96,7 @@ def show(task: str, receipts: Sequence[Receipt]) -> None:
             if found.dropped_options:
                 options = ", ".join(found.dropped_options)
                 screen.print(Text(f"  launch options that {target} does not know, left out: {options}"))
-            for words in filter(None, (found.reason, found.caveat)):
+            for words in filter(None, (found.reason, found.caveat, *(_of_files(found.files) if found.files else ()))):
                 screen.print(Text(f"  {words}"), soft_wrap=True)
     if known:
         said = "largest figures over the launches of a kernel, of occupancy the smallest; - is not known"
@@ -86,6 +109,7 @@ def _table(found: TargetReport) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
     shown.add_column("kernel", overflow="fold")
     columns = [name for name in _COLUMNS if any(getattr(kernel, name) is not None for kernel in found.kernels)]
+    columns = [name for name in columns if name != "launches" or found.launches or found.base_launches]
     for name in columns:
         shown.add_column(_COLUMNS[name], justify="right", no_wrap=True)
     names = [kernel.symbol.rpartition("::")[2] for kernel in found.kernels]

@@ -33,6 +33,8 @@ COMMANDS = {
     "resume": ("smith.cli.resume", "Go on with an interrupted run."),
     "runs": ("smith.cli.runs", "List runs."),
     "report": ("smith.cli.report", "Report a run."),
+    "regrade": ("smith.cli.regrade", "Grade again what a run handed in."),
+    "compare": ("smith.cli.compare", "Compare runs, task by task."),
     "budget": ("smith.cli.budget", "Show, limit and check what was spent."),
     "export": ("smith.cli.export", "Write tasks or submissions in the formats of other tools."),
     "import": ("smith.cli.import_", "Take tasks or submissions from the formats of other tools."),

@@ -26,7 +26,11 @@ def command() -> None:
 @click.option("--description", default="", help="What the panel is for.")
 @click.option("--replace", is_flag=True, help="Replace a panel of this name; it becomes the next revision.")
 @click.option("--split", type=click.Choice(["train", "held_out"]), help="The side of a split that the panel is.")
-@click.option("--sanitize", is_flag=True, help="Submissions must be clean under the sanitizer (interpreter) too.")
+@click.option(
+    "--sanitize/--no-sanitize",
+    default=None,
+    help="Submissions must be clean under the sanitizer (interpreter) too; kept by --replace.",
+)
 @click.option(
     "--min-sensitivity",
     type=click.FloatRange(0, 1),
@@ -42,13 +46,14 @@ def new(
     description: str,
     replace: bool,
     split: Literal["train", "held_out"] | None,
-    sanitize: bool,
+    sanitize: bool | None,
     min_sensitivity: float | None,
     as_json: bool,
 ) -> None:
     """Pin TASKS, each with its valid receipts, as the panel NAME.
 
-    With --min-sensitivity, receipts below it are not pinned: --valid leaves such tasks out, naming one is refused.
+    With --min-sensitivity, receipts below it are not pinned, and with --sanitize none whose reference was not seen to
+    be clean: --valid leaves such tasks out, naming one is refused.
     """
     found = store(ctx)
     if bool(tasks) == valid:
@@ -58,11 +63,13 @@ def new(
     if path.exists() and not replace:
         raise BadInput(f"{path} exists", hint="--replace, or another name")
     before = load_panel(found.layout, name) if path.exists() else None
-    policy = before.policy if before is not None else None
-    if min_sensitivity is not None:
-        policy = Policy(min_sensitivity=min_sensitivity)
+    asked = {"min_sensitivity": min_sensitivity, "sanitize": sanitize}
+    kept = before.policy if before is not None and before.policy is not None else Policy()
+    policy: Policy | None = kept.model_copy(update={name: value for name, value in asked.items() if value is not None})
+    if policy == Policy():
+        policy = None
     pinned = list(dict.fromkeys(tasks)) or valid_tasks(found, policy)
-    panel = make_panel(found, name, pinned, description, split=split, sanitize=sanitize, replaces=before, policy=policy)
+    panel = make_panel(found, name, pinned, description, split=split, replaces=before, policy=policy)
     panel.save(path)
     if as_json:
         print_json(panel.model_dump(mode="json"))

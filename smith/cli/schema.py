@@ -19,6 +19,7 @@ from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
 from smith.records.task import Probes, Selection, TaskFile
+from smith.records.workload import Workload
 from smith.report.run_report import RunReport
 
 RECORDS: dict[str, type[Record]] = {
@@ -38,6 +39,7 @@ RECORDS: dict[str, type[Record]] = {
     "report": RunReport,
     "answer": Answer,
     "probes": Probes,
+    "workload": Workload,
 }
 
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from smith.errors import BadInput, RecordError, Stale, UnknownTask
 from smith.freeze.bundle import Store
+from smith.freeze.workloads import load_workload
 from smith.paths import Layout
 from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
@@ -88,7 +89,9 @@ def valid_tasks(store: Store, policy: Policy | None = None) -> list[str]:
             found.append(task_id)
     if not found and policy is not None:
         raise BadInput(
-            "no task has a valid receipt that the panel's policy lets pass", hint="smith validate --all --sensitivity"
+            "no task has a valid receipt that the panel's policy lets pass",
+            hint=f"smith validate --all{' --sensitivity' * (policy.min_sensitivity is not None)}"
+            f"{' --sanitize' * policy.sanitize}",
         )
     if not found:
         raise BadInput("no task has a valid receipt", hint="smith validate --all")
@@ -106,15 +109,13 @@ def make_panel(
     description: str = "",
     *,
     split: Literal["train", "held_out"] | None = None,
-    sanitize: bool = False,
     replaces: Panel | None = None,
     policy: Policy | None = None,
 ) -> Panel:
     """Pin tasks by their trees and their valid receipts. What ``replaces`` another panel is its next revision.
 
     Raises :class:`BadInput` for a task without a valid receipt, or whose receipts ``policy`` refuses: a panel holds
-    only tasks worth betting on. One whose submissions must be clean (``sanitize``) holds only tasks whose reference
-    was seen to be, where the device is the interpreter.
+    only tasks worth betting on.
     """
     pinned = []
     for task_id in tasks:
@@ -124,19 +125,17 @@ def make_panel(
         if not valid:
             said = "; ".join(f"{r.receipt.device}: {r.receipt.verdict}" for r in receipts) or "not validated"
             raise BadInput(f"{task_id} has no valid receipt ({said})", hint=f"smith validate {task_id}")
-        refused = {r.receipt.device: _refusal(policy, r.receipt) for r in receipts if r.receipt.device in valid}
+        mine = [r.receipt for r in receipts if r.receipt.device in valid]
+        refused = {one.device: _refusal(policy, one) for one in mine}
         valid = {device: blob for device, blob in valid.items() if not refused[device]}
         if not valid:
-            known = any(r.receipt.sensitivity is not None for r in receipts)
-            do = f"smith task show {task_id} --survivors" if known else f"smith validate {task_id} --sensitivity"
-            hint = f"{do}, or leave it out"
-            raise BadInput(f"{task_id}: {'; '.join(refused.values())}", hint=hint)
-        if sanitize:
-            for stored in receipts:
-                _require_clean(stored.receipt)
+            asked = next(filter(None, (policy.lacks(one) for one in mine)), "") if policy is not None else ""
+            do = f"smith validate {task_id} {asked}" if asked else f"smith task show {task_id}"
+            raise BadInput(f"{task_id}: {'; '.join(refused.values())}", hint=f"{do}, or leave it out")
         pinned.append(PanelTask(id=task_id, tree=bundle.tree, receipts=valid))
     revision = 1
     if replaces is not None:
+        sanitize = policy is not None and policy.sanitize
         changed = (replaces.tasks, replaces.sanitize) != (tuple(pinned), sanitize)
         revision = replaces.revision + changed
     return Panel(
@@ -144,24 +143,9 @@ def make_panel(
         description=description,
         revision=revision,
         split=split,
-        sanitize=sanitize,
         policy=policy,
         tasks=tuple(pinned),
     )
-
-
-def _require_clean(receipt: Receipt) -> None:
-    if receipt.verdict is not Verdict.VALID or not receipt.device.startswith("interpreter"):
-        return
-    report = receipt.sanitizer
-    if report is None:
-        raise BadInput(
-            f"{receipt.task} was not validated under the sanitizer on {receipt.device}",
-            hint=f"smith validate {receipt.task} --sanitize",
-        )
-    if not report.clean or report.reference.not_passed:
-        why = str(report.reference.faults[0]) if report.reference.faults else "its tests do not pass there"
-        raise BadInput(f"{receipt.task}: the reference itself is not clean on {receipt.device}: {why}")
 
 
 def check_panel(store: Store, panel: Panel) -> list[str]:
@@ -183,17 +167,21 @@ def check_panel(store: Store, panel: Panel) -> list[str]:
             elif blob_id(path.read_bytes()) != blob:
                 faults.append(f"{task.id}: the receipt for {device} is not the one that the panel pins")
             else:
-                faults += _receipt_faults(path, task)
+                faults += _receipt_faults(store, path, task)
     return faults
 
 
-def _receipt_faults(path: Path, task: PanelTask) -> list[str]:
+def _receipt_faults(store: Store, path: Path, task: PanelTask) -> list[str]:
     try:
         receipt = load_receipt(path, task.id, task.tree).receipt
     except RecordError as error:
         return [str(error)]
     if receipt.verdict is not Verdict.VALID:
         return [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
+    try:
+        load_workload(store.layout, receipt)
+    except (RecordError, Stale) as error:
+        return [str(error)]
     if receipt.facts is None:
         return []  # of an earlier version: nothing to hold it against
     return [f"{task.id} on {receipt.device}: {difference}" for difference in recheck(receipt)]

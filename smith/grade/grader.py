@@ -13,11 +13,13 @@ from smith.freeze.bundle import Bundle
 from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
+from smith.freeze.workloads import load_workload
 from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
 from smith.grade.clean import not_clean
 from smith.grade.devices import hardware_of
 from smith.grade.launched import is_asked, own_launches, touched
+from smith.grade.oracle import ask
 from smith.grade.timing import CannotTime, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
@@ -54,12 +56,13 @@ def grade(
     """
     began = time.monotonic()
     receipt = expected.receipt
+    workload = load_workload(bench.store.layout, receipt)
     used = environment.describe()
     unlike = used.unlike(receipt.environment) if receipt.environment else ""
     notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
     if sanitize and not receipt.device.startswith("interpreter"):
         notes = (*notes, f"not sanitized: the sanitizer watches the interpreter only, and this is {receipt.device}")
-    shape = {
+    shape: dict[str, object] = {
         "task": bundle.id,
         "tree": bundle.tree,
         "device": receipt.device,
@@ -131,6 +134,13 @@ def grade(
     if kind is GradeVerdict.SOLVED and watched is not None:
         faults = not_clean(watched, ids, receipt)
         kind, reasons = (GradeVerdict.FAILED, faults) if faults else (kind, reasons)
+    if kind is GradeVerdict.SOLVED and workload is not None and workload.calls:
+        shape["oracle"] = said = ask(bench, bundle, environment, workload, submission, step=step)
+        if said.differences:
+            kind = GradeVerdict.FAILED
+            reasons = tuple(Reason(code="oracle_mismatch", detail=words) for words in said.differences)
+        elif not said.agreed:
+            kind, reasons = GradeVerdict.INFRA, (Reason(code="oracle_silent", detail="; ".join(said.skipped[:2])),)
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 
@@ -146,7 +156,7 @@ def grade(
         )
     step("timing")
     try:
-        timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree)
+        timing = measure(bench, bundle, environment, base_tree(bench.store, bundle), tree, workload)
     except CannotTime as error:
         # What only the baseline fails is no fault of the submission's.
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA

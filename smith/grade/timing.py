@@ -27,6 +27,7 @@ from smith.harness.environment import TestEnvironment
 from smith.harness.stage import Stage
 from smith.records.config import Config
 from smith.records.receipt import Timing
+from smith.records.workload import Workload
 from smith.sandbox.base import Limits
 from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
@@ -53,6 +54,8 @@ UNWATCHED = "what else the machine did is not known"
 RELATIVE = 1e-3
 """How far results at the timed sizes may lie apart, relative to the value and to the largest one."""
 
+RECORDED = "recorded_workload.py"
+
 Sampled = dict[str, dict[str, Any]]
 """Figures or results by case."""
 
@@ -72,8 +75,16 @@ class TooNoisy(CannotTime):
     """Something else disturbed every block."""
 
 
-def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: str, candidate: str) -> Timing:
-    """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads.
+def measure(
+    bench: Bench,
+    bundle: Bundle,
+    environment: TestEnvironment,
+    base: str,
+    candidate: str,
+    recorded: Workload | None = None,
+) -> Timing:
+    """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads; where it has none, on the calls
+    that were ``recorded``.
 
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
     the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
@@ -87,6 +98,9 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
         trial(bench, bundle, environment, candidate) as second,
         alone(bench.store.layout.quiet),
     ):
+        if recorded is not None and not files:
+            files = [first.place.root / RECORDED]
+            files[0].write_text(as_cases(recorded), "utf-8")
         for side in (first, second):
             if side.build_error:
                 raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
@@ -104,6 +118,19 @@ def measure(bench: Bench, bundle: Bundle, environment: TestEnvironment, base: st
         seed = secrets.randbelow(1 << 31)
         compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
         return measure_blocks(bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch)
+
+
+def as_cases(recorded: Workload) -> str:
+    """Recorded calls as a workload file."""
+    calls = [
+        (f"{number}: {one.call}"[:200], one.call.model_dump(mode="json", exclude_defaults=True))
+        for number, one in enumerate(recorded.calls, start=1)
+    ]
+    return (
+        "import json\n\nimport torch  # before the generators are seeded\n\n"
+        "from smith.inside.recorded_cases import cases_of\n\n"
+        f"CALLS = json.loads({json.dumps(calls)!r})\n\n\ndef cases():\n    return cases_of(CALLS)\n"
+    )
 
 
 def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch) -> Timing:

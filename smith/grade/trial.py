@@ -14,7 +14,7 @@ from smith.harness.build import build
 from smith.harness.compiling import CompiledSide, compile_launches
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
-from smith.harness.run import Capture, Group, collect, run_groups
+from smith.harness.run import Capture, Group, Record, collect, run_groups
 from smith.harness.run import Collection as Collected
 from smith.harness.stage import COMPILE, Stage
 from smith.paths import remove_tree
@@ -73,6 +73,7 @@ class Trial:
         sanitize: bool = False,
         seed: int = 0,
         capture: Capture | None = None,
+        record: Record | None = None,
         stop_at_failure: bool = False,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
@@ -82,24 +83,9 @@ class Trial:
         time.
         """
         limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
-        members: dict[str, list[str]] = {}
-        for test_id in ids:
-            members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
-        groups = []
-        for group in members.values():
-            stop = stop_after_s
-            if stop is not None and group[0].split("::", 1)[0] in self.bundle.selection.guards:
-                stop /= 4
-            wall = limit * len(group) if stop is None else stop + limit
-            groups.append(
-                Group(
-                    tuple(group),
-                    id_timeout_s=limit,
-                    wall_s=IMPORT_S + wall,
-                    stop_after_s=stop,
-                    stop_at_failure=stop_at_failure,
-                )
-            )
+        groups = grouped(
+            self.bundle, ids, limit, stop_after_s=stop_after_s, alone=alone, stop_at_failure=stop_at_failure
+        )
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
@@ -114,6 +100,7 @@ class Trial:
                     seed=seed,
                     sanitize=sanitize,
                     capture=capture,
+                    record=record,
                 )
             )
 
@@ -134,6 +121,37 @@ class Trial:
         return done
 
 
+def grouped(
+    bundle: Bundle,
+    ids: Sequence[str],
+    limit: float,
+    *,
+    stop_after_s: float | None = None,
+    alone: Collection[str] = (),
+    stop_at_failure: bool = False,
+) -> list[Group]:
+    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``."""
+    members: dict[str, list[str]] = {}
+    for test_id in ids:
+        members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
+    groups = []
+    for group in members.values():
+        stop = stop_after_s
+        if stop is not None and group[0].split("::", 1)[0] in bundle.selection.guards:
+            stop /= 4
+        wall = limit * len(group) if stop is None else stop + limit
+        groups.append(
+            Group(
+                tuple(group),
+                id_timeout_s=limit,
+                wall_s=IMPORT_S + wall,
+                stop_after_s=stop,
+                stop_at_failure=stop_at_failure,
+            )
+        )
+    return groups
+
+
 def join(runs: Sequence[TestRun]) -> TestRun:
     """Several runs as one; complete only where all are."""
     endings = [r.ending for r in runs if r.ending != "ok"]
@@ -146,18 +164,25 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         note="; ".join(r.note for r in runs if r.note),
         captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
         uncaptured=sum(r.uncaptured for r in runs),
+        recorded=tuple(call for r in runs for call in r.recorded),
+        unrecorded=tuple(one for r in runs for one in r.unrecorded),
     )
 
 
 @contextlib.contextmanager
-def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str) -> Iterator[Trial]:
-    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it."""
+def trial(
+    bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str, *, bare: bool = False
+) -> Iterator[Trial]:
+    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it.
+
+    A ``bare`` one is of a tree without hidden tests, and gets none.
+    """
     with Place.create(bench.store.layout.work) as place:
         materialise(bench.store.scratch, tree, place.source)
         with shared(bench.store.layout.quiet):
             done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         error = None
-        if done is not None:
+        if done is not None and not bare:
             # The source was writable while it was built: whatever a build did to the tests is undone.
             lay_again(bench.store, bundle, place)
         if done is not None and not done.ok:

@@ -17,9 +17,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from smith.records.base import Record
-from smith.records.compiled import CompiledLaunch, Launch
+from smith.records.compiled import CompiledFile, CompiledLaunch, Launch
 from smith.records.memory import MemoryFinding
 from smith.records.results import Failure, Outcome
+from smith.records.workload import CallSpec, LeftOut
 
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
@@ -83,6 +84,16 @@ class Captured(Launch):
     kind: Literal["launch"]
 
 
+class Recorded(Record):
+    """A distinct call into the package, made by a test."""
+
+    kind: Literal["call"]
+    call: CallSpec
+    test: str
+    seconds: float
+    launches: int
+
+
 class Compiler(Record):
     """What compiles captured launches, and for which of the targets asked for it can."""
 
@@ -101,25 +112,55 @@ class Compiled(CompiledLaunch):
     launch: int
 
 
+class Clang(Record):
+    """What compiles files of device code."""
+
+    kind: Literal["clang"]
+    version: str
+
+
+class FileCompiled(CompiledFile):
+    """What came of one file on one target."""
+
+    kind: Literal["file"]
+    target: str
+
+
 class End(Record):
     kind: Literal["end"]
     status: int
     stopped: bool = False
     uncaptured: int = 0
     """Launches that were to be told and were too many or too large."""
+    unrecorded: tuple[LeftOut, ...] = Field(default=(), max_length=100)
+    """Calls that were to be recorded and cannot be made again."""
 
 
 class ChildEnded(Record):
     """How the process of one plan ended; said by the process that forked it, over a channel of its own."""
 
     kind: Literal["ended"]
+    plan: int
     status: int
     timed_out: bool
     seconds: float
 
 
 AnyRecord = (
-    Hello | Uncollected | Collected | Announced | Start | Result | Captured | Compiler | Compiled | End | ChildEnded
+    Hello
+    | Uncollected
+    | Collected
+    | Announced
+    | Start
+    | Result
+    | Captured
+    | Recorded
+    | Compiler
+    | Compiled
+    | Clang
+    | FileCompiled
+    | End
+    | ChildEnded
 )
 _PARSE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 

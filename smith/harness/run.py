@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ COLLECT_WALL_S = 300.0
 START_S = 120.0
 """What starting the sandbox and importing the libraries may take at worst, on a busy machine."""
 EMPTY = Output(b"", b"", 0)
+FOREVER_S = 1e9
+Plan = dict[str, Any]
+"""What ``smith.inside.run_tests`` reads of one plan, without key and channel."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def collect(
     """The test ids of ``files``, in the order of pytest, without running any."""
     stage = Stage(sandbox, place, environment, recipe, device, prelude)
     plan = {"mode": "collect", "files": list(files), "wall_s": wall_s}
-    (session,) = _session(stage, [(plan, frozenset())], False, spill)
+    (session,) = sessions(stage, [(plan, frozenset())], False, spill)
     account = session.account
     return Collection(
         ids=tuple(account.collected),
@@ -91,6 +95,18 @@ class Capture:
     """Asks for the distinct launches of kernels in files of the tree, except those below ``excluded``."""
 
     excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """Asks for the calls that tests make into files of the tree, except those below ``excluded``, and that launch one
+    of ``kernels`` (``path::symbol``; where none is known, one of ``files``). Where launches are not ``counted``, for
+    all of them."""
+
+    excluded: tuple[str, ...]
+    kernels: tuple[str, ...]
+    files: tuple[str, ...]
+    counted: bool
 
 
 def run(
@@ -144,6 +160,7 @@ def run_groups(
     seed: int = 0,
     sanitize: bool = False,
     capture: Capture | None = None,
+    record: Record | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -152,42 +169,56 @@ def run_groups(
     :class:`smith.errors.Unavailable` where the device has none.
     """
     stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
-    plans = []
-    for group in groups:
-        expected = list(dict.fromkeys(group.ids))
-        plan = {
-            "mode": "run",
-            "files": list(dict.fromkeys(name.partition("::")[0] for name in expected)),
-            "ids": expected,
-            "id_timeout_s": group.id_timeout_s,
-            "stop_after_s": group.stop_after_s,
-            "stop_at_failure": group.stop_at_failure,
-            "wall_s": group.wall_s,
-            "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
-        }
-        plans.append((plan, frozenset(expected)))
-    return [
-        TestRun(
-            results=tuple(s.account.verdict(list(dict.fromkeys(group.ids)), s.timed_out)),
-            collected=tuple(s.account.announced),
-            ending=s.ending,
-            complete=s.account.complete,
-            seconds=s.seconds,
-            note=s.note,
-            captured=tuple(s.account.captured),
-            uncaptured=s.account.end.uncaptured if s.account.end else 0,
-        )
-        for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
-    ]
+    capturing = None if capture is None or stage.plugin is None else list(capture.excluded)
+    recording = None if record is None else vars(record)
+    plans = [({**plan, "capture": capturing, "record": recording}, ids) for plan, ids in map(plan_of, groups)]
+    return [run_of(g, s) for g, s in zip(groups, sessions(stage, plans, source_writable, spill, sanitize), strict=True)]
+
+
+def plan_of(group: Group) -> tuple[Plan, frozenset[str]]:
+    """The plan of a group, and the ids that may be told of."""
+    expected = list(dict.fromkeys(group.ids))
+    plan = {
+        "mode": "run",
+        "files": list(dict.fromkeys(name.partition("::")[0] for name in expected)),
+        "ids": expected,
+        "id_timeout_s": group.id_timeout_s,
+        "stop_after_s": group.stop_after_s,
+        "stop_at_failure": group.stop_at_failure,
+        "wall_s": group.wall_s,
+    }
+    return plan, frozenset(expected)
+
+
+def run_of(group: Group, session: Session) -> TestRun:
+    """The results of a group from what came of its plan."""
+    account = session.account
+    return TestRun(
+        results=tuple(account.verdict(list(dict.fromkeys(group.ids)), session.timed_out)),
+        collected=tuple(account.announced),
+        ending=session.ending,
+        complete=account.complete,
+        seconds=session.seconds,
+        note=session.note,
+        captured=tuple(account.captured),
+        uncaptured=account.end.uncaptured if account.end else 0,
+        recorded=tuple(account.recorded),
+        unrecorded=account.end.unrecorded if account.end else (),
+    )
 
 
 @dataclass(frozen=True)
-class _Session:
+class Session:
     """What came of one plan: its records, and how its process (or the whole sandbox before it) ended."""
 
     account: Account
     whole: Ended
     child: ChildEnded | None
+
+    @property
+    def begun(self) -> bool:
+        """Whether its process was there at all."""
+        return self.child is not None or self.account.greeted
 
     @property
     def timed_out(self) -> bool:
@@ -228,16 +259,18 @@ class _Session:
         return ""
 
 
-def _session(
+def sessions(
     stage: Stage,
-    plans: Sequence[tuple[dict[str, Any], frozenset[str]]],
-    source_writable: bool,
-    spill: Path | None,
+    plans: Sequence[tuple[Plan, frozenset[str]]],
+    source_writable: bool = False,
+    spill: Path | None = None,
     sanitize: bool = False,
-) -> list[_Session]:
+    begin_until_s: float = math.inf,
+) -> list[Session]:
     """Run plans one after the other in one sandbox. Keys go by standard input: in no file, argv or variable.
 
-    The forking process has a channel of its own, over which it says how each child ended.
+    The forking process has a channel of its own, over which it says how each child ended. ``begin_until_s``: see
+    ``smith.inside.run_tests``.
     """
     if sanitize and stage.kind != "interpreter":
         raise Unavailable(f"the sanitizer watches kernels in the interpreter, not on {stage.device}")
@@ -255,6 +288,8 @@ def _session(
             "prelude": stage.prelude_inside,
             "alone": stage.sandbox.remaps,
             "sanitize": sanitize,
+            "scratch": stage.scratch,
+            "begin_until_s": min(begin_until_s, FOREVER_S),
             "key": control.key.hex(),
             "channel": control.fd,
             "channels": [channel.fd for channel in channels],
@@ -271,13 +306,13 @@ def _session(
             input=b"".join(json.dumps(line).encode() + b"\n" for line in lines),
             spill=spill,
         )
-    children = [r for r in control.records if isinstance(r, ChildEnded)]
-    sessions = []
+    children = {r.plan: r for r in control.records if isinstance(r, ChildEnded)}
+    found = []
     for index, ((_, expected), channel) in enumerate(zip(plans, channels, strict=True)):
         account = Account(expected)
         account.take(channel.records)
         account.fault = account.fault or channel.fault
-        child = children[index] if index < len(children) else None
+        child = children.get(index)
         account.death = death_of(child.status if child else whole.status, whole.breach)
-        sessions.append(_Session(account, whole, child))
-    return sessions
+        found.append(Session(account, whole, child))
+    return found

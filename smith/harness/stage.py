@@ -38,6 +38,8 @@ class Stage:
     prelude: Path | None = None
     seed: int = 0
     """Of Python's hashing, and of every generator that tests do not seed themselves."""
+    trees: Sequence[Path] = ()
+    """Further trees, shown read-only beside the place's own."""
 
     @property
     def source(self) -> str:
@@ -53,6 +55,15 @@ class Stage:
     def tmp(self) -> str:
         """Fresh scratch space, and where a program starts."""
         return "/tmp" if self.sandbox.remaps else str(self.place.tmp)
+
+    def tree(self, number: int) -> str:
+        """The root of one of the further trees."""
+        return f"/smith/trees/{number}" if self.sandbox.remaps else str(self.trees[number])
+
+    @property
+    def scratch(self) -> list[str]:
+        """Every folder that a program may write to, where the source is read-only."""
+        return ["/tmp", "/home/smith", "/dev/shm"] if self.sandbox.remaps else [self.tmp, str(self.place.home)]
 
     @property
     def kind(self) -> str:
@@ -104,6 +115,7 @@ class Stage:
         """What is shown. With ``scratch_on_disk`` home and tmp are the place's own folders and not in memory."""
         shown = [Bind(path, str(path)) for path in self.environment.binds]
         shown += [Bind(self.place.source, self.source, source_writable), Bind(self.place.lib, self.lib)]
+        shown += [Bind(path, self.tree(number)) for number, path in enumerate(self.trees)]
         if scratch_on_disk and self.sandbox.remaps:
             shown += [Bind(self.place.tmp, "/tmp", True), Bind(self.place.home, "/home/smith", True)]
         return shown
@@ -121,8 +133,9 @@ class Stage:
         pass_fds: Sequence[int] = (),
         input: bytes | None = None,
         spill: Path | None = None,
+        more: Sequence[Bind] = (),
     ) -> Ended:
-        """Run a command in fresh scratch space, starting in ``tmp``."""
+        """Run a command in fresh scratch space, starting in ``tmp``; ``more`` is shown besides."""
         self._lay_out()
         return self.sandbox.run(
             Command(
@@ -130,7 +143,7 @@ class Stage:
                 self.tmp,
                 limits,
                 env=self.env(),
-                binds=self.binds(source_writable=source_writable),
+                binds=[*self.binds(source_writable=source_writable), *more],
                 pass_fds=pass_fds,
                 input=input,
                 spill=spill,

@@ -40,6 +40,8 @@ class Reporter:
     ) -> None:
         self._send = send
         self._launches, self._findings, self._uncaptured = launches, findings, uncaptured
+        self.unrecorded: Callable[[], list[dict[str, Any]]] = lambda: []
+        """Calls that were to be recorded and could not be."""
         self._root = os.path.realpath(plan["root"])
         self._only_collect = plan["mode"] == "collect"
         self._wanted: list[str] = list(plan.get("ids", ()))
@@ -157,7 +159,8 @@ class Reporter:
         """Send the closing record, once."""
         if not self.ended:
             self.ended = True
-            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured())
+            left = {"unrecorded": found} if (found := self.unrecorded()) else {}
+            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured(), **left)
 
     def _report(self) -> bool:
         """Send the result of the current id; whether it passed."""

@@ -6,6 +6,9 @@ The first line prepares the process: ``root``, ``python_path``, ``preload``, ``d
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
 ``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
 loaded once, before the fork; no code of the repository runs in the process that reads the plans.
+
+Plans may be of several trees: each then names its ``root`` and its ``series``. Between two series everything in the
+folders ``scratch`` is removed, after ``begin_until_s`` seconds none is begun, and a failure stops only its own.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ import json
 import os
 import runpy
 import sys
+import time
 from typing import Any
 
 import pytest
 
 from smith.inside.channel import Send, open_channel
-from smith.inside.children import hide, read_line, run_child
+from smith.inside.children import emptied, hide, read_line, run_child
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
@@ -56,8 +60,17 @@ def main() -> int:
     error = _device(shared["device_plugin"], shared["sanitize"])
     if prelude is not None:
         os.environ["SMITH_PRELUDE"] = prelude
-    while line := read_line(0):
+    began, series, given_up = time.monotonic(), None, set()
+    for number, line in enumerate(iter(lambda: read_line(0), b"")):
         plan = {**shared, **json.loads(line)}
+        mine = plan.get("series")
+        if mine in given_up:
+            continue
+        if series is not None and mine != series:
+            late = time.monotonic() - began > shared["begin_until_s"]
+            if late or not emptied(shared["scratch"]):
+                break
+        series = mine
         others = [fd for fd in (report_fd, *shared["channels"]) if fd != plan["channel"]]
         ended = run_child(
             lambda plan=plan: _one(plan, plugins, error),  # type: ignore[misc]
@@ -65,9 +78,9 @@ def main() -> int:
             close=others,
             alone=bool(shared["alone"]),
         )
-        report("ended", status=ended.status, timed_out=ended.timed_out, seconds=ended.seconds)
+        report("ended", plan=number, status=ended.status, timed_out=ended.timed_out, seconds=ended.seconds)
         if plan.get("stop_at_failure") and ended.status != 0:
-            break
+            given_up.add(mine)
     return 0
 
 
@@ -75,15 +88,19 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     """Run one plan, in a process that ends with it."""
     send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
-    seed_all(int(plan["seed"]))
+    os.chdir(plan["root"])
+    seed_all(int(plan["seed"]), int(plan.get("shift", 0)))
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
+    recorder = _recorder(plan, send)
     reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
-    status = _pytest(plan, send, [*plugins, reporter])
+    if recorder is not None:
+        reporter.unrecorded = recorder.left_out
+    status = _pytest(plan, send, [*plugins, reporter, *([recorder] if recorder is not None else [])])
     reporter.end(status)
     return status
 
@@ -171,6 +188,13 @@ def _capture(plan: dict[str, Any], send: Send) -> Uncaptured:
     module: Any = importlib.import_module("smith.device.interpreter.capture")
     capture = module.install(lambda launch: send("launch", **launch), plan["root"], plan["capture"])
     return lambda: int(capture.dropped)
+
+
+def _recorder(plan: dict[str, Any], send: Send) -> Any:
+    """What tells of calls into the package, where the plan asks for it; None else."""
+    if plan.get("record") is None:
+        return None
+    return importlib.import_module("smith.inside.recording").install(plan["record"], plan["root"], send)
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from smith.records.base import Record
+from smith.records.compiled_files import FileFailure, FileReports
 
 _Text = Annotated[str, StringConstraints(max_length=4096)]
 _Word = Annotated[str, StringConstraints(max_length=600)]
@@ -136,6 +137,19 @@ class CompiledLaunch(Record):
     seconds: float = 0.0
 
 
+class CompiledFile(Record):
+    """What came of one file on one target."""
+
+    path: _Word
+    failure: FileFailure | None = None
+    detail: _Word = ""
+    kernels: Annotated[dict[str, KernelFacts], Field(max_length=2000)] = {}
+    """By name, with template arguments and without parameters."""
+    stand_ins: bool = False
+    """Whether it was compiled with stand-in headers in place of ROCm's."""
+    seconds: float = 0.0
+
+
 class SideFacts(KernelFacts):
     """One kernel on one side: how many distinct launches, how many failed, and the worst figures of the others."""
 
@@ -185,4 +199,6 @@ class TargetReport(Record):
     """What that compiler leaves out."""
     reason: str = Field(default="", exclude_if=lambda reason: not reason)
     """Why nothing was tried."""
+    files: FileReports | None = Field(default=None, exclude_if=_unknown)
+    """Changed files of device code in C++, compiled one by one; their kernels have no launches."""
     kernels: tuple[KernelReport, ...] = ()

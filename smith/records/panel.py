@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,11 +28,26 @@ class Panel(Document):
     """Grows whenever what is pinned changes: results of different revisions are not compared."""
     split: Literal["train", "held_out"] | None = None
     """The side of a split that the panel is; no lineage may lie on both."""
-    sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
-    """Whether a submission must be clean under the sanitizer too, where the device is the interpreter."""
     policy: Policy | None = Field(default=None, exclude_if=lambda policy: policy is None)
-    """What is asked of every receipt that is pinned, besides being valid."""
+    """What is asked of every receipt that is pinned besides being valid, and of submissions."""
     tasks: tuple[PanelTask, ...]
+
+    @property
+    def sanitize(self) -> bool:
+        """Whether a submission must be clean under the sanitizer too."""
+        return self.policy is not None and self.policy.sanitize
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sanitize_in_policy(cls, data: Any) -> Any:
+        """Panels of earlier versions have ``sanitize`` beside their policy."""
+        if not isinstance(data, dict) or "sanitize" not in data:
+            return data
+        rest = {key: value for key, value in data.items() if key != "sanitize"}
+        policy = rest.get("policy") or {}
+        if not isinstance(policy, dict) or "sanitize" in policy:
+            return data  # which is no panel: the key is unknown
+        return {**rest, "policy": {**policy, "sanitize": data["sanitize"]}}
 
     @model_validator(mode="after")
     def _unique(self) -> Panel:

@@ -9,6 +9,7 @@ from pydantic import Field
 from smith.records.base import Record
 from smith.records.compiled import Launch
 from smith.records.memory import MemoryFinding
+from smith.records.workload import LeftOut, RecordedCall
 
 
 class Outcome(StrEnum):
@@ -100,6 +101,10 @@ class TestRun(Record):
     """Distinct launches of kernels, where they were asked for."""
     uncaptured: int = Field(default=0, exclude_if=lambda count: not count)
     """Launches that were too many or too large to be told."""
+    recorded: tuple[RecordedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """Distinct calls into the package, where they were asked for."""
+    unrecorded: tuple[LeftOut, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """Calls that cannot be made again."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""

@@ -21,6 +21,7 @@ from smith.records.compiled import (
     SideFacts,
     TargetReport,
 )
+from smith.records.compiled_files import FileReports
 from smith.records.results import TestRun
 from smith.validate.compiled import CompiledBefore
 
@@ -188,7 +189,7 @@ def _failures(
 
 def not_proved(targets: Mapping[str, TargetReport]) -> list[str]:
     """What a receipt of the interpreter does not say about GPUs, in words."""
-    proved = [target for target, found in targets.items() if found.verdict == "compiled"]
+    proved = [target for target, found in targets.items() if found.verdict == "compiled" and found.launches]
     if not targets:
         return ["that the kernels compile for a GPU, or are right on one"]
     other = f" other than {_listed(proved)}" if proved else ""
@@ -197,6 +198,9 @@ def not_proved(targets: Mapping[str, TargetReport]) -> list[str]:
         most = max(targets[target].launches for target in proved)
         words.append(f"that launches compile which no test made: {most} were captured and compiled")
     for target, found in targets.items():
+        words += [_of_files(target, found.files)] if found.files is not None else []
+        if found.files is not None and not found.launches:
+            continue
         missing = found.launches - found.compiled
         if found.verdict == "failed":
             words.append(f"that the kernels compile for {target}: {missing} of {found.launches} launches do not")
@@ -204,6 +208,16 @@ def not_proved(targets: Mapping[str, TargetReport]) -> list[str]:
             why = found.reason or f"{missing} of {found.launches} launches could not be tried here"
             words.append(f"that the kernels compile for {target}: {why}")
     return words
+
+
+def _of_files(target: str, found: FileReports) -> str:
+    mine = [file for file in found.files if file.side == "reference"]
+    good = sum(file.failure is None for file in mine)
+    how = " with stand-in headers" if found.stand_ins else ""
+    return (
+        f"that the kernels in C++ compile for {target} as the project builds them: {good} of {len(mine)} changed files "
+        f"were compiled one by one{how}, and no launch was"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 
 from smith import __version__
@@ -18,20 +18,26 @@ from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
 from smith.records.base import Reason
+from smith.records.compiled import TargetReport
 from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Outcome, TestResult
 from smith.records.sanitizer import SanitizerReport
+from smith.records.workload import Workload
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
 from smith.validate.gate import Gate
+from smith.validate.gate import not_proved as of_targets
+from smith.validate.gate_files import file_reports, joined
 from smith.validate.not_proved import not_proved
 from smith.validate.probes import try_probe
 from smith.validate.recorder import Recorder
 from smith.validate.sanitize import sanitize
 from smith.validate.select import CollectedId, choose
 from smith.validate.toolchain import toolchain
+from smith.validate.workloads import record
 from smith.verdict import authored
+from smith.verdict.decide import Decision
 
 Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
@@ -54,9 +60,14 @@ class Validation:
         step: Step = lambda text: None,
         sanitizer: bool = False,
         gate: Gate | None = None,
+        recording: bool = False,
     ) -> None:
         self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
         self.builder, self.step, self.gate = builder, step, gate
+        self.recording = recording
+        """Whether the calls of the tests are recorded where there is no other workload to time."""
+        self.workload: Workload | None = None
+        """What was recorded, where it was timed."""
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
@@ -98,11 +109,15 @@ class Validation:
 
     def _compile(self, found: Findings) -> None:
         """Compile what was captured in the environment that the findings are of."""
-        if self.gate is None or found.environment is None or not self.bench.device.startswith("interpreter"):
-            return  # only there launches are captured
+        if self.gate is None or found.environment is None:
+            return
         self.step(f"compiling for {', '.join(self.gate.targets)}")
-        trees = {"base": self.nop_tree, "reference": self.reference_tree}
-        found.targets = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
+        launched = {}
+        if self.bench.device.startswith("interpreter"):  # only there launches are captured
+            trees = {"base": self.nop_tree, "reference": self.reference_tree}
+            launched = self.gate.reports(self.bench, self.bundle, found.environment, trees, found.captured)
+        files = file_reports(self.bench, self.bundle, found.environment, self.gate.targets, self.gate.jobs)
+        found.targets = joined(launched, files)
 
     def _findings(self) -> Findings:
         """Try the environments in turn until one shows what the pull request did.
@@ -163,21 +178,33 @@ class Validation:
         chosen, fault = self._choose(environment)
         if not chosen:
             return self._stopped(found, *fault)
-        record = self._recorder()
-        arms = Arms(lambda leg: self._arm(environment, leg, found), record, repeats=self.repeats)
+        seen = self._recorder()
+        arms = Arms(lambda leg: self._arm(environment, leg, found), seen, repeats=self.repeats)
         found.arms = arms.run(chosen)
-        decision = found.decide(record.facts(), self.bench.device)
+        decision = found.decide(seen.facts(), self.bench.device)
+        if self.recording and found.because({ReasonCode.NEEDS_WORKLOAD}) and not seen.asked.workloads:
+            decision = self._record(environment, found, seen) or decision
         if decision.wants_timing:
-            self._time(environment, found, record)
+            self._time(environment, found, seen)
         if found.verdict is Verdict.VALID and self.bundle.probes:
             self._probe(found)
         return found
+
+    def _record(self, environment: TestEnvironment, found: Findings, seen: Recorder) -> Decision | None:
+        """Record calls to be timed; what follows where there are any."""
+        self.workload = record(self.bench, self.bundle, environment, found, self.step)
+        if not self.workload.calls:
+            return None
+        seen.asked = seen.asked.model_copy(update={"workloads": True})
+        return found.decide(seen.facts(), self.bench.device)
 
     def _time(self, environment: TestEnvironment, found: Findings, record: Recorder) -> None:
         self.step("timing")
         why, noisy = "", False
         try:
-            found.timing = measure(self.bench, self.bundle, environment, self.nop_tree, self.reference_tree)
+            found.timing = measure(
+                self.bench, self.bundle, environment, self.nop_tree, self.reference_tree, self.workload
+            )
         except CannotTime as error:
             why, noisy = str(error), isinstance(error, TooNoisy)
         found.decide(record.facts(cannot_time=why, noisy=noisy), self.bench.device)
@@ -267,8 +294,11 @@ class Validation:
         return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
 
 
-def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
-    """The receipt of a task whose needs this machine or version lacks: nothing was run."""
+def refused(
+    bundle: Bundle, device: str, detail: str, sandbox: str, targets: Mapping[str, TargetReport] | None = None
+) -> Receipt:
+    """The receipt of a task whose needs this machine or version lacks: nothing was run. What could be done all the same
+    is that its changed files of device code were compiled (``targets``)."""
     reason = Reason(code=ReasonCode.NEEDS_DEVICE.value, detail=detail)
     return Receipt(
         task=bundle.id,
@@ -276,7 +306,8 @@ def refused(bundle: Bundle, device: str, detail: str, sandbox: str) -> Receipt:
         device=device,
         verdict=Verdict.UNRESOLVABLE,
         reasons=(reason,),
-        not_proved=("anything: nothing was run",),
+        targets=dict(targets or {}),
+        not_proved=("anything: nothing was run", *(of_targets(targets) if targets else ())),
         sandbox=sandbox,
         smith=__version__,
         facts=Recorder.of(bundle, device, ()).facts(stopped=reason),

@@ -228,7 +228,7 @@ class _Rules:
             detail = f"{held}{what} measures no speed{'' if self.interpreter else ' on a GPU'}"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.facts.asked.workloads:
-            detail = f"{held}the recipe names no workload to time"
+            detail = f"{held}the recipe names no workload to time, and none was recorded"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, detail)
         if not guards:
             return decision.because(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")

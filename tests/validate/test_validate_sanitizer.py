@@ -11,6 +11,7 @@ from smith.errors import BadInput
 from smith.evaluate.run import start_run
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt, make_panel, receipts_of
+from smith.freeze.review import review
 from smith.git.objects import TreeEntry, write_blob, write_tree
 from smith.git.patches import diff
 from smith.git.sources import keep
@@ -20,6 +21,7 @@ from smith.records.candidate import KernelChange, Kind
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.memory import FindingKind
 from smith.records.panel import Panel
+from smith.records.policy import Policy
 from smith.records.receipt import Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice, Recipe
 from smith.records.task import Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
@@ -132,13 +134,14 @@ def test_a_fault_that_the_memory_here_forgives_is_seen(store: Store) -> None:
     assert told(report) == [f"sanitizer: the base is not clean, and the reference is: {report.mended}"]
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_not_clean_is_flagged_and_the_verdict_stays(store: Store) -> None:
     receipt = validated(store, written(store, WRONG, WILD), sanitizer=True)
     assert receipt.verdict is Verdict.VALID and receipt.reasons == ()
     assert receipt.sanitizer is not None and not receipt.sanitizer.clean and receipt.sanitizer.mended is None
     assert told(receipt.sanitizer)[0].startswith("sanitizer: the reference is not clean: out_of_bounds_read")
     with pytest.raises(BadInput, match="the reference itself is not clean"):
-        make_panel(store, "strict", [TASK], sanitize=True)
+        make_panel(store, "strict", [TASK], policy=Policy(sanitize=True))
     assert make_panel(store, "loose", [TASK]).tasks
 
 
@@ -149,20 +152,33 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Bundle]:
     return store, written(store, WRONG, CLEAN)
 
 
+@pytest.mark.slow
 def test_the_policy_of_a_panel(strict: tuple[Store, Bundle]) -> None:
     store, bundle = strict
     plain = validated(store, bundle, sanitizer=False)
     assert plain.sanitizer is None and b"sanitizer" not in plain.dumps()
     with pytest.raises(BadInput, match="was not validated under the sanitizer"):
-        make_panel(store, "strict", [TASK], sanitize=True)
+        make_panel(store, "strict", [TASK], policy=Policy(sanitize=True))
     watched = validated(store, bundle, sanitizer=True)
     path = store.layout.receipt(TASK, bundle.tree, watched.device)
     kept = path.read_bytes()
     assert Receipt.load(path).sanitizer is not None
     validated(store, bundle, sanitizer=False)
     assert path.read_bytes() == kept, "a run without the sanitizer threw away what was seen"
-    panel = make_panel(store, "strict", [TASK], sanitize=True)
+    panel = make_panel(store, "strict", [TASK], policy=Policy(sanitize=True))
     assert Panel.loads(panel.dumps(), "p.json").sanitize
+    # Where earlier versions had it.
+    old = (
+        panel.dumps_toml()
+        .replace(b"[policy]\nsanitize = true\n", b"")
+        .replace(b"revision", b"sanitize = true\nrevision")
+    )
+    assert b"policy" not in old and Panel.loads(old, "p.toml") == panel
+    assert [f.code for f in review(store)] == []
+    clean, unseen = Receipt.load(path), plain
+    assert panel.policy is not None
+    assert panel.policy.refusal(clean) == "" and "not validated under" in panel.policy.refusal(unseen)
+    assert (panel.policy.lacks(clean), panel.policy.lacks(unseen)) == ("", "--sanitize")
     loose = make_panel(store, "strict", [TASK], replaces=panel)
     assert loose.revision == panel.revision + 1 and b"sanitize" not in loose.dumps()
     assert start_run(store, panel, agent="oracle", sandbox="host").sanitize
