@@ -15,7 +15,7 @@ from smith.errors import PatchError
 from smith.evaluate.agents.base import Desk, Ending, Workspace
 from smith.evaluate.agents.conversation import Conversation, Watchdog, arguments_of, calls_of
 from smith.evaluate.agents.settings import Settings
-from smith.evaluate.agents.start import begin_history, rendered
+from smith.evaluate.agents.start import begin_history, build_words, rendered
 from smith.evaluate.agents.toolbox import TOOLS, Toolbox, fault_of
 from smith.evaluate.agents.trajectory import Trajectory
 from smith.gateway.dialects import CHAT
@@ -131,6 +131,7 @@ class _Work:
             override,
             instruction=self.workspace.bundle.instruction.strip(),
             source=stage.source,
+            build=build_words(self.desk),
             scratch=stage.tmp,
         )
         for role, text in (("system", system), ("user", task)):
