@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import uvicorn
+import uvloop
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -74,7 +75,8 @@ class Gateway:
 
     def _serve(self) -> None:
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._main())
         except BaseException as error:
             self._fault = error
         finally:
