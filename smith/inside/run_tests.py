@@ -8,7 +8,7 @@ Each further line is one plan, run in a forked child of its own: ``mode`` (``col
 loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 
 Plans may be of several trees: each then names its ``root`` and its ``series``. Between two series everything in the
-folders ``scratch`` is removed, after ``begin_until_s`` seconds none is begun, and a failure stops only its own.
+folders ``scratch`` that was not there at first is removed, after ``begin_until_s`` seconds none is begun, and a failure stops only its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from smith.inside.channel import Send, open_channel
-from smith.inside.children import emptied, hide, read_line, run_child
+from smith.inside.children import emptied, entries, hide, read_line, run_child
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
@@ -60,6 +60,7 @@ def main() -> int:
     error = _device(shared["device_plugin"], shared["sanitize"])
     if prelude is not None:
         os.environ["SMITH_PRELUDE"] = prelude
+    there = set(entries(shared["scratch"]))
     began, series, given_up = time.monotonic(), None, set()
     for number, line in enumerate(iter(lambda: read_line(0), b"")):
         plan = {**shared, **json.loads(line)}
@@ -68,7 +69,7 @@ def main() -> int:
             continue
         if series is not None and mine != series:
             late = time.monotonic() - began > shared["begin_until_s"]
-            if late or not emptied(shared["scratch"]):
+            if late or not emptied(shared["scratch"], there):
                 break
         series = mine
         others = [fd for fd in (report_fd, *shared["channels"]) if fd != plan["channel"]]
