@@ -72,7 +72,9 @@ def difference(want: Outcome, got: Outcome, errors: Mapping[str, float], *, floa
     for number, (one, other) in enumerate(zip(want.shares, got.shares, strict=True)):
         if one != other:
             return f"output {number} shares memory with {_shared(other)}; the reference's with {_shared(one)}"
-    for number, (before, after) in enumerate(zip(want.inputs, got.inputs, strict=False)):
+    if len(got.inputs) != len(want.inputs):
+        return f"{len(got.inputs)} tensors went in, not {len(want.inputs)}"
+    for number, (before, after) in enumerate(zip(want.inputs, got.inputs, strict=True)):
         if (before is None) is not (after is None):
             return f"input {number} is {'changed' if before is None else 'not changed'} by the call"
     if [g is None for g in want.grads] != [g is None for g in got.grads]:

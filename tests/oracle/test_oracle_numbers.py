@@ -151,6 +151,30 @@ def test_structure_aliases_and_mutation() -> None:
     assert difference(number, outcome(skeleton={"number": "0.4"}), {})
 
 
+ARRAYS = st.builds(
+    lambda values, dtype, layout: array(values, dtype, layout),
+    st.lists(st.sampled_from([0.0, 1.0, -3.0, 100.0]), max_size=3),
+    st.sampled_from(["float32", "bfloat16", "int8", "int64", "bool"]),
+    st.sampled_from(["contiguous", "strided"]),
+)
+OUTCOMES = st.builds(
+    lambda outputs, grads, inputs, overwritten: outcome(
+        *outputs, grads=tuple(grads), inputs=tuple(inputs), overwritten=tuple(overwritten)
+    ),
+    st.lists(ARRAYS, max_size=2),
+    st.lists(st.none() | ARRAYS, max_size=2),
+    st.lists(st.none() | ARRAYS, max_size=2),
+    st.lists(st.integers(0, 3), max_size=1),
+)
+
+
+@given(OUTCOMES, OUTCOMES)
+def test_whatever_a_submission_answers_is_compared(want: Outcome, got: Outcome) -> None:
+    assert difference(want, want, {}) == ""
+    words = difference(want, got, {})
+    assert bool(words) or dict(want.results()).keys() == dict(got.results()).keys()
+
+
 def test_what_tells_nothing_is_known() -> None:
     assert not tells(outcome(array([math.nan]))) and not tells(outcome()) and tells(outcome(array([0.0])))
     assert too_wide(outcome(array([1.0])), {"output 0": 0.5}) and not too_wide(outcome(array([1.0])), {})
