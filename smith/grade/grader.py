@@ -17,8 +17,10 @@ from smith.git.patches import Change, apply, changes
 from smith.git.trees import read_blobs
 from smith.grade.clean import not_clean
 from smith.grade.devices import hardware_of
+from smith.grade.integrity import Integrity, run_guarded
 from smith.grade.launched import is_asked, own_launches, touched
-from smith.grade.timing import CannotTime, measure
+from smith.grade.seal import digest
+from smith.grade.timing import CannotTime, Tampered, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
@@ -116,12 +118,24 @@ def grade(
     with trial(bench, bundle, environment, tree) as place:
         if place.build_error:
             return verdict(GradeVerdict.FAILED, [Reason(code="build_failed", detail=place.build_error)])
-        run = place.run(ids)
+        place.lay_out()
+        sealed = digest(place)
+        guarded = run_guarded(place, ids)
+        run, integrity = guarded.run, Integrity(place, receipt, submission, guarded)
+        owned = integrity.first()
+        if owned is None and run.complete and _all_pass(run) and not _tampered(run):
+            step("checks")
+            owned = integrity.second()
+        if owned is None and digest(place) != sealed:
+            detail = "the toolchain, smith's modules or hidden tests have changed"
+            owned = GradeVerdict.TAMPERED, Reason(code="toolchain", detail=detail)
         watched = place.run(ids, sanitize=True) if watch and run.complete and _all_pass(run) else None
     results = run.by_id()
     tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
     f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
     kind, reasons = decide(run, tests, f2p, p2p)
+    if owned is not None and kind is not GradeVerdict.TAMPERED:
+        kind, reasons = owned[0], (owned[1],)
     if kind is GradeVerdict.SOLVED and is_asked(bundle, receipt.device):
         files = touched(bench.store, bundle, submission)
         idle = [i for i in receipt.fail_to_pass if not own_launches(bundle, results[i], files)]
@@ -150,7 +164,10 @@ def grade(
     except CannotTime as error:
         # What only the baseline fails is no fault of the submission's.
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA
-        reason = Reason(code="workload_failed", detail=str(error))
+        code = "workload_failed"
+        if isinstance(error, Tampered) and error.candidate:
+            kind, code = GradeVerdict.TAMPERED, "timing"
+        reason = Reason(code=code, detail=str(error))
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if bundle.spec.variant is Variant.OPTIMIZE:
         notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
@@ -180,7 +197,7 @@ def decide(
     run: TestRun, tests: Sequence[TestResult], f2p: Count, p2p: Count
 ) -> tuple[GradeVerdict, tuple[Reason, ...]]:
     """The verdict from typed results: everything expected must have passed, over a channel that was whole."""
-    if run.note.startswith("tampered") or "; tampered" in run.note:
+    if _tampered(run):
         return GradeVerdict.TAMPERED, (Reason(code="channel", detail=run.note),)
     missed = [t for t in tests if t.outcome is not Outcome.PASSED]
     reasons = tuple(
@@ -196,6 +213,10 @@ def decide(
     ):
         return GradeVerdict.TIMEOUT, reasons
     return GradeVerdict.FAILED, reasons
+
+
+def _tampered(run: TestRun) -> bool:
+    return run.note.startswith("tampered") or "; tampered" in run.note
 
 
 def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:

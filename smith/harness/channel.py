@@ -24,6 +24,7 @@ from smith.records.results import Failure, Outcome
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
 MAX_FINDINGS = 100
+MAX_ALTERED = 200
 
 
 class Hello(Record):
@@ -107,6 +108,8 @@ class End(Record):
     stopped: bool = False
     uncaptured: int = 0
     """Launches that were to be told and were too many or too large."""
+    altered: tuple[str, ...] = Field(default=(), max_length=MAX_ALTERED)
+    """What of the test framework, comparisons, clocks and hooks is not as it was before the repository was loaded."""
 
 
 class ChildEnded(Record):

@@ -82,6 +82,8 @@ class Group:
     id_timeout_s: float
     wall_s: float
     stop_after_s: float | None = None
+    broken: bool = False
+    """Kernels are broken on purpose: see :mod:`smith.device.interpreter.broken`."""
     stop_at_failure: bool = False
     """After an id that does not pass nothing more is run, of later groups neither."""
 
@@ -162,6 +164,7 @@ def run_groups(
             "id_timeout_s": group.id_timeout_s,
             "stop_after_s": group.stop_after_s,
             "stop_at_failure": group.stop_at_failure,
+            "broken": group.broken,
             "wall_s": group.wall_s,
             "capture": None if capture is None or stage.plugin is None else list(capture.excluded),
         }
@@ -176,6 +179,7 @@ def run_groups(
             note=s.note,
             captured=tuple(s.account.captured),
             uncaptured=s.account.end.uncaptured if s.account.end else 0,
+            altered=s.account.end.altered if s.account.end else (),
         )
         for group, s in zip(groups, _session(stage, plans, source_writable, spill, sanitize), strict=True)
     ]

@@ -123,7 +123,7 @@ class Stage:
         spill: Path | None = None,
     ) -> Ended:
         """Run a command in fresh scratch space, starting in ``tmp``."""
-        self._lay_out()
+        self.lay_out()
         return self.sandbox.run(
             Command(
                 argv,
@@ -137,7 +137,7 @@ class Stage:
             )
         )
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         """Fresh scratch folders, and copies of what smith shows: one bind, and the checkout stays out of sight."""
         self.place.refresh()
         package, here = self.place.lib / "smith", Path(smith.__file__).parent

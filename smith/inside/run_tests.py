@@ -4,8 +4,8 @@ The first line prepares the process: ``root``, ``python_path``, ``preload``, ``d
 ``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
 (those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
-``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
-loaded once, before the fork; no code of the repository runs in the process that reads the plans.
+``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``broken``, ``key`` and ``channel``.
+Libraries and device are loaded once, before the fork; no code of the repository runs in the process that reads plans.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 
 from smith.inside.channel import Send, open_channel
 from smith.inside.children import hide, read_line, run_child
+from smith.inside.guard import Guard
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
@@ -32,6 +33,7 @@ UNWANTED = {
     "random_order", "xdist",
 }  # fmt: skip
 SANITIZER = "smith.device.interpreter.sanitizer"
+BROKEN = "smith.device.interpreter.broken"
 UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
@@ -76,13 +78,23 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     send = open_channel(int(plan.pop("channel")), bytes.fromhex(plan.pop("key")))
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
     seed_all(int(plan["seed"]))
+    guard = Guard(plan["root"])
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
-    reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
+    if plan.get("broken"):
+        importlib.import_module(BROKEN).install()
+    reporter = Reporter(
+        plan,
+        send,
+        _launches(),
+        _findings(),
+        _capture(plan, send),
+        lambda config: [*guard.altered(), *(guard.plugins(config) if config is not None else ())],
+    )
     status = _pytest(plan, send, [*plugins, reporter])
     reporter.end(status)
     return status

@@ -100,6 +100,8 @@ class TestRun(Record):
     """Distinct launches of kernels, where they were asked for."""
     uncaptured: int = Field(default=0, exclude_if=lambda count: not count)
     """Launches that were too many or too large to be told."""
+    altered: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """What the code under test has changed of the test framework and of what it compares with."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""
