@@ -14,7 +14,7 @@ from smith.freeze.globs import glob_pattern
 from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.git.patches import Change, apply, changes
-from smith.git.trees import read_blobs
+from smith.git.trees import list_tree, read_blobs
 from smith.grade.clean import not_clean
 from smith.grade.devices import hardware_of
 from smith.grade.integrity import Integrity, run_guarded
@@ -232,6 +232,7 @@ def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:
     for change in touched:
         for path in filter(None, (change.path, change.old_path)):
             _check_path(path, change, bundle, allowed)
+    _check_case(bundle, tree, touched, bench)
     sizes = dict(read_blobs(repo, [c.new_oid for c in touched if set(c.new_oid) != {"0"}]))
     total = sum(len(data) for data in sizes.values() if data is not None)
     if total > 4 * MAX_PATCH_BYTES:
@@ -250,6 +251,19 @@ def _check_path(path: str, change: Change, bundle: Bundle, allowed: Sequence[re.
     if change.new_mode in ("120000", "160000") and change.new_mode != change.old_mode:
         what = "symbolic link" if change.new_mode == "120000" else "submodule"
         raise PatchError(f"a new {what} is not allowed", rule=what.replace(" ", "_"), path=path)
+
+
+def _check_case(bundle: Bundle, tree: str, touched: Sequence[Change], bench: Bench) -> None:
+    """Raise where a new path is another one's but for upper and lower case: where case does not count, one of the two
+    is lost, and which one is luck."""
+    new = {c.path for c in touched if c.status in "AR"}
+    paths = [e.path.decode("utf-8", "surrogateescape") for e in list_tree(bench.store.scratch, tree)] if new else []
+    first: dict[str, str] = {}
+    for path in paths:
+        other = first.setdefault(path.casefold(), path)
+        if other != path and new & {path, other}:
+            detail = f"differs from {other} in upper and lower case only"
+            raise PatchError(detail, rule="case_collision", path=path)
 
 
 def _all_pass(run: TestRun) -> bool:

@@ -27,14 +27,14 @@ import subprocess
 import sys
 import tempfile
 
-if "LD_PRELOAD" not in os.environ:
+with open("/proc/self/cmdline", "rb") as file:
+    argv = file.read().split(bytes(1))[:-1]
+if "LD_PRELOAD" not in os.environ and b"smith.inside.time_workload" in argv:
     folder = tempfile.mkdtemp()
     with open(folder + "/slow.c", "w") as file:
         file.write(SLOW)
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", folder + "/slow.so", folder + "/slow.c"], check=True)
     os.environ["LD_PRELOAD"] = folder + "/slow.so"
-    with open("/proc/self/cmdline", "rb") as file:
-        argv = file.read().split(bytes(1))[:-1]
     for fd in os.listdir("/proc/self/fd"):
         try:
             os.set_inheritable(int(fd), True)
