@@ -38,6 +38,8 @@ VARIABLES = (
     "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "PYTHONINSPECT",
     "PYTHONHASHSEED", "TRITON_INTERPRET", "SMITH_DEVICE",
 )  # fmt: skip
+ITS_OWN = frozenset({"_pytest.config.Config._getini_unknown_type"})
+"""What pytest itself replaces while it runs."""
 MOST = 50
 _MISSING = object()
 
@@ -56,6 +58,7 @@ class Guard:
     def altered(self) -> list[str]:
         """The names of what is not as it was, at most :data:`MOST`."""
         found = [name for name, owner, key, value, code in self._entries if not _same(owner, key, value, code)]
+        found = [name for name in found if name not in ITS_OWN]
         found += [f"sys.modules[{n}]" for n, m in self._modules.items() if sys.modules.get(n) is not m]
         found += [f"environ[{n}]" for n, value in self._environ.items() if os.environ.get(n) != value]
         found += [f"sys.{hook.__name__}" for hook in self._traces if hook() is not None]
