@@ -49,7 +49,6 @@ def requirements(foreign: set[str]) -> list[str]:
 def copy_to(folder: Path) -> list[str]:
     """Put the package into ``folder`` and return what else it needs, pinned."""
     files, foreign = needed()
-    files |= {table for path in files for table in path.parent.glob("*.toml")}
     for room in SHOWN:
         files |= {p for p in (PACKAGE / room).rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     for path in sorted(files):

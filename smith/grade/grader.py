@@ -17,7 +17,7 @@ from smith.git.patches import Change, apply, changes
 from smith.git.trees import list_tree, read_blobs
 from smith.grade.clean import not_clean
 from smith.grade.devices import hardware_of
-from smith.grade.integrity import Integrity, run_guarded
+from smith.grade.integrity import NATIVE, Emptier, Integrity, run_guarded
 from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.seal import digest
 from smith.grade.timing import CannotTime, Tampered, measure
@@ -45,12 +45,14 @@ def grade(
     *,
     save: Path | None = None,
     sanitize: bool = False,
+    emptier: Emptier | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> Grade:
     """The verdict on ``patch``. With ``save`` a failing grade is written there first, and replaced at the end.
 
     With ``sanitize`` what passes is run once more under the sanitizer, and fails as ``not_clean`` where that sees a
-    fault; on devices other than the interpreter a note says that nobody looked.
+    fault; on devices other than the interpreter a note says that nobody looked. With ``emptier`` native kernels are
+    emptied and what still passes is refused; without, a note says that nobody did.
 
     Whatever the submission does is a verdict; only smith's own faults raise.
     """
@@ -61,6 +63,8 @@ def grade(
     notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
     if sanitize and not receipt.device.startswith("interpreter"):
         notes = (*notes, f"not sanitized: the sanitizer watches the interpreter only, and this is {receipt.device}")
+    if emptier is None and NATIVE & set(bundle.spec.languages):
+        notes = (*notes, "native kernels were not emptied: whether the tests need them was not asked")
     shape = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -121,7 +125,7 @@ def grade(
         place.lay_out()
         sealed = digest(place)
         guarded = run_guarded(place, ids)
-        run, integrity = guarded.run, Integrity(place, receipt, submission, guarded)
+        run, integrity = guarded.run, Integrity(place, receipt, submission, guarded, emptier)
         owned = integrity.first()
         if owned is None and run.complete and _all_pass(run) and not _tampered(run):
             step("checks")

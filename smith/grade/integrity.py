@@ -14,17 +14,15 @@ The last two are asked in a second run, of a sample drawn for each grade, only w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from smith.freeze.bundle import Bundle, Store
 from smith.grade.canaries import Canaries, draw, sang, write
-from smith.grade.hollow import hollow
 from smith.grade.spoiled import Spoiler
 from smith.grade.trial import Trial, graded_tree, reference_tree, trial
-from smith.mine.rules import load
 from smith.records.base import Reason
-from smith.records.config import Config
 from smith.records.grade import GradeVerdict
 from smith.records.receipt import Receipt
 from smith.records.results import Outcome, TestResult, TestRun
@@ -36,6 +34,8 @@ MOST = 6
 NATIVE = frozenset({"native", "hip", "cuda", "ck"})
 
 Found = tuple[GradeVerdict, Reason]
+Emptier = Callable[[Store, Bundle, str], str | None]
+"""Gives a tree with its native kernels emptied: see :func:`smith.grade.hollow.hollow`."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,11 @@ def run_guarded(place: Trial, ids: Sequence[str]) -> Guarded:
 class Integrity:
     """The questions about one submission; ``guarded`` is its first run, in ``place``."""
 
-    def __init__(self, place: Trial, receipt: Receipt, submission: str, guarded: Guarded) -> None:
+    def __init__(
+        self, place: Trial, receipt: Receipt, submission: str, guarded: Guarded, emptier: Emptier | None
+    ) -> None:
         self._place, self._receipt, self._submission, self._guarded = place, receipt, submission, guarded
+        self._emptier = emptier
         self._results = guarded.run.by_id()
         self._ids = list(receipt.fail_to_pass or receipt.pass_to_pass)
         self._spoiler = Spoiler()
@@ -185,9 +188,9 @@ class Integrity:
 
     def _hollow(self) -> Found | None:
         bundle, store = self._place.bundle, self._place.bench.store
-        if self._counted or not NATIVE & set(bundle.spec.languages):
+        if self._counted or self._emptier is None or not NATIVE & set(bundle.spec.languages):
             return None
-        tree = hollow(store, bundle, self._submission, load(Config.load(store.layout.config).mine.rules))
+        tree = self._emptier(store, bundle, self._submission)
         if tree is None:
             return None
         ids = self._sample(self._ids)

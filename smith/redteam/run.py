@@ -13,6 +13,7 @@ from smith.errors import RecordError
 from smith.freeze.bundle import Bundle
 from smith.freeze.panels import StoredReceipt
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.grade.trial import Bench
 from smith.harness.environment import TestEnvironment
 from smith.records.base import Reason
@@ -53,7 +54,7 @@ def attempt(work: Work, bench: Bench, environment: TestEnvironment, folder: Path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.with_suffix(".patch").write_bytes(patch)
         bundle = _shorter(work.target.bundle, work.hack)
-        graded = grade(bundle, patch, work.expected, bench, environment, save=file, step=step)
+        graded = grade(bundle, patch, work.expected, bench, environment, save=file, emptier=hollow, step=step)
     return Tried(
         name=work.one.name,
         number=number,
