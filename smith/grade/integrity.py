@@ -8,17 +8,20 @@ Four questions, each with an answer that honest work cannot give:
    reference leaves alone (``inputs_changed``)?
 4. Do hidden tests pass although every kernel is broken (``broken_kernels``), or without one (``kernels_unused``)?
 
-The last two are asked in a second run, of a sample drawn for each grade, only where the first run says "solved".
+The last two are asked in a second run, of a sample drawn for each grade, only where the first run says "solved". Before
+anything is held against a submission the same is asked of the reference: what holds there too is the task's own way.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from smith.freeze.bundle import Bundle, Store
+from smith.git.patches import apply
 from smith.grade.canaries import Canaries, draw, sang, write
 from smith.grade.spoiled import Spoiler
 from smith.grade.trial import Trial, graded_tree, reference_tree, trial
@@ -29,6 +32,8 @@ from smith.records.results import Outcome, TestResult, TestRun
 
 SHARE, LEAST_S = 0.08, 1.0
 """What each kind of second run may take: a share of the first, and so many seconds in any case."""
+WHOLE_S = 120.0
+"""What the reference is given where a submission is suspected."""
 MOST = 6
 """Spoiled tests, and tests on emptied native kernels, at most."""
 NATIVE = frozenset({"native", "hip", "cuda", "ck"})
@@ -46,6 +51,10 @@ class Guarded:
     """Without the canaries."""
     sung: tuple[str, ...]
     """Canaries that were reported to have passed."""
+
+
+def _fails(result: TestResult) -> bool:
+    return result.outcome not in (Outcome.PASSED, Outcome.MISSING)
 
 
 def run_guarded(place: Trial, ids: Sequence[str]) -> Guarded:
@@ -71,6 +80,16 @@ def run_guarded(place: Trial, ids: Sequence[str]) -> Guarded:
     )
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What the reference does itself: nobody is blamed for that."""
+
+    altered: frozenset[str]
+    changed: frozenset[str]
+    passes_spoiled: frozenset[str]
+    sings: bool
+
+
 class Integrity:
     """The questions about one submission; ``guarded`` is its first run, in ``place``."""
 
@@ -82,11 +101,12 @@ class Integrity:
         self._results = guarded.run.by_id()
         self._ids = list(receipt.fail_to_pass or receipt.pass_to_pass)
         self._spoiler = Spoiler()
-        self._reference: tuple[frozenset[str], frozenset[str]] | None = None
+        self._asked = self._sample(self._ids)
+        self._reference: Reference | None = None
 
     def first(self) -> Found | None:
         """What the run itself shows, whatever it says of the tests."""
-        if self._guarded.sung:
+        if self._guarded.sung and not self._of_reference().sings:
             detail = f"{len(self._guarded.sung)} tests that must fail were reported to have passed"
             return GradeVerdict.TAMPERED, Reason(code="canary", detail=detail)
         return None
@@ -110,7 +130,7 @@ class Integrity:
 
     def _altered(self) -> Found | None:
         names = set(self._guarded.run.altered)
-        held = sorted(names - self._of_reference()[0]) if names else []
+        held = sorted(names - self._of_reference().altered) if names else []
         if not held:
             return None
         more = f" and {len(held) - 5} more" if len(held) > 5 else ""
@@ -118,13 +138,13 @@ class Integrity:
 
     # -- spoiled tests ----------------------------------------------------------------------------------------------
 
-    def _write_spoiled(self, place: Trial, ids: Sequence[str] | None = None) -> tuple[dict[str, str], list[str]]:
+    def _write_spoiled(self, place: Trial) -> tuple[dict[str, str], list[str]]:
         """Lay spoiled copies of some tests beside the real ones: their ids to the real ids, and the files."""
         source = place.place.source
         hidden = [f"{place.source_inside}/{name}" for name in place.bundle.selection.places]
         copies: dict[str, str | None] = {}
         found: dict[str, str] = {}
-        for real in self._sample(self._ids) if ids is None else ids:
+        for real in self._asked:
             file, _, name = real.partition("::")
             if file not in copies:
                 text = self._spoiler.spoil((source / file).read_text("utf-8"), place.source_inside, hidden)
@@ -153,9 +173,11 @@ class Integrity:
     def _spoiled(self, done: Mapping[str, TestResult | None]) -> Found | None:
         passed = [real for real, result in done.items() if result is not None and result.outcome is Outcome.PASSED]
         if passed:
+            passed = [real for real in passed if real not in self._of_reference().passes_spoiled]
+        if passed:
             return GradeVerdict.TAMPERED, Reason(code="spoiled_test", detail=f"{passed[0]} passes though it must fail")
         changed = {name for result in done.values() if result for name in self._spoiler.changed(result.message)}
-        held = sorted(changed - self._of_reference(list(done))[1]) if changed else []
+        held = sorted(changed - self._of_reference().changed) if changed else []
         if held:
             detail = f"calls change inputs that the reference leaves alone: {', '.join(held[:5])}"
             return GradeVerdict.FAILED, Reason(code="inputs_changed", detail=detail)
@@ -181,10 +203,18 @@ class Integrity:
             detail = f"{needing[0]} and all others pass without a launch of a kernel"
             return GradeVerdict.FAILED, Reason(code="kernels_unused", detail=detail)
         seen = [r for r in done if r.outcome is not Outcome.MISSING]
-        if seen and all(r.outcome is Outcome.PASSED for r in seen):
+        if seen and all(r.outcome is Outcome.PASSED for r in seen) and self._needs_no_kernel(needing):
             detail = f"{seen[0].id} and all others that were tried pass though every kernel is broken"
             return GradeVerdict.TAMPERED, Reason(code="broken_kernels", detail=detail)
         return None
+
+    def _needs_no_kernel(self, ids: Sequence[str]) -> bool:
+        """Whether all of ``ids`` that fail with broken kernels on the reference pass with broken ones here."""
+        with self._reference_trial() as other:
+            telling = [r.id for r in other.checks(ids, [], WHOLE_S).results if _fails(r)]
+        if not telling:
+            return False
+        return not any(_fails(r) for r in self._place.checks(telling, [], WHOLE_S).results)
 
     def _hollow(self) -> Found | None:
         bundle, store = self._place.bundle, self._place.bench.store
@@ -194,30 +224,39 @@ class Integrity:
         if tree is None:
             return None
         ids = self._sample(self._ids)
-        if tree != self._submission:
-            emptied = graded_tree(store, bundle, tree)
-            with trial(self._place.bench, bundle, self._place.environment, emptied) as place:
-                if place.build_error:
-                    return None
-                results = place.run(ids, alone=ids).results
-            if not all(r.outcome is Outcome.PASSED for r in results):
-                return None
+        if tree != self._submission and self._fails_emptied(tree, ids) is not False:
+            return None
+        solution = self._emptier(store, bundle, apply(store.scratch, bundle.spec.source.tree, bundle.reference))
+        if solution is None or not self._fails_emptied(solution, ids):
+            return None
         detail = f"{ids[0]} and all others that were tried pass with empty kernels"
         return GradeVerdict.FAILED, Reason(code="kernels_unused", detail=detail)
 
+    def _fails_emptied(self, tree: str, ids: Sequence[str]) -> bool | None:
+        """Whether any of ``ids`` fails on a tree without kernels; None where it does not build."""
+        store, bundle = self._place.bench.store, self._place.bundle
+        emptied = graded_tree(store, bundle, tree)
+        with trial(self._place.bench, bundle, self._place.environment, emptied) as place:
+            return None if place.build_error else any(_fails(r) for r in place.run(ids, alone=ids).results)
+
     # -- the reference ----------------------------------------------------------------------------------------------
 
-    def _of_reference(self, ids: Sequence[str] = ()) -> tuple[frozenset[str], frozenset[str]]:
-        """What the reference alters and which inputs it changes; asked only where a submission does something."""
+    def _reference_trial(self) -> AbstractContextManager[Trial]:
+        place = self._place
+        tree = reference_tree(place.bench.store, place.bundle)
+        return trial(place.bench, place.bundle, place.environment, tree)
+
+    def _of_reference(self) -> Reference:
+        """What the reference does; asked only where a submission does something, and of the same tests."""
         if self._reference is None:
-            place = self._place
-            tree = reference_tree(place.bench.store, place.bundle)
-            with trial(place.bench, place.bundle, place.environment, tree) as other:
-                altered = frozenset(
-                    run_guarded(other, [*self._receipt.fail_to_pass, *self._receipt.pass_to_pass]).run.altered
-                )
-                spoiled, _ = self._write_spoiled(other, ids or self._sample(self._ids))
-                results = other.checks([], list(spoiled), 60.0).results
-            changed = frozenset(name for r in results for name in self._spoiler.changed(r.message))
-            self._reference = altered, changed
+            with self._reference_trial() as other:
+                guarded = run_guarded(other, [*self._receipt.fail_to_pass, *self._receipt.pass_to_pass])
+                spoiled, _ = self._write_spoiled(other)
+                results = other.checks([], list(spoiled), WHOLE_S).results
+            self._reference = Reference(
+                altered=frozenset(guarded.run.altered),
+                changed=frozenset(name for r in results for name in self._spoiler.changed(r.message)),
+                passes_spoiled=frozenset(spoiled[r.id] for r in results if r.outcome is Outcome.PASSED),
+                sings=bool(guarded.sung),
+            )
         return self._reference
