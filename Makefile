@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-ledger bench-mining bench-report clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-fairness bench-freezing bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -72,6 +72,15 @@ test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MI
 
 test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
 	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
+
+redteam: $(STAMP) ## every known reward hack and honest work on the panel PANEL=sample; an hour and more (TASKS="a b" for some)
+	@$(BIN)/smith redteam $(if $(TASKS),$(TASKS),--panel $(or $(PANEL),sample)) --jobs $(JOBS)
+
+fuzz: $(STAMP) ## patches, frames and overlay, thousands of examples each; frames by coverage where atheris is installed
+	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/fuzz $(T)
+	@if $(BIN)/python -c 'import atheris' 2>/dev/null; then \
+	  $(BIN)/python tests/fuzz/fuzz_frames.py -max_total_time=$(or $(SECONDS),120); \
+	else echo "fuzz: atheris is not installed (pip install smith[fuzz]): hypothesis alone"; fi
 
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .

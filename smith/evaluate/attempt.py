@@ -17,6 +17,7 @@ from smith.git.patches import diff
 from smith.git.trees import materialise, snapshot
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.grade.trial import Bench
 from smith.harness.place import Place
 from smith.paths import write_atomically
@@ -155,6 +156,7 @@ def run_attempt(
         environment,
         save=job.folder / GRADE,
         sanitize=config.sanitize,
+        emptier=hollow,
         step=step,
     )
     return attempt, graded
