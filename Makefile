@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-fairness bench-freezing bench-ledger bench-mining bench-report clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -106,6 +106,9 @@ bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, 
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py
+
+bench-gateway: $(STAMP) ## what the gateway adds to a call and to the first byte of a stream
+	@$(BIN)/python benchmarks/gateway.py
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

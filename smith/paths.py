@@ -97,6 +97,11 @@ class Layout:
         return self.volatile / "ledger.db"
 
     @property
+    def rates(self) -> Path:
+        """How fast providers of models were called; it may be lost at any time."""
+        return self.volatile / "rates"
+
+    @property
     def compiled(self) -> Path:
         """What the compile gate remembers; it may be lost at any time."""
         return self.volatile / "compiled.db"

@@ -6,6 +6,8 @@ import click
 
 from smith.cli.common import print_json
 from smith.errors import BadInput
+from smith.records.agent_file import AgentFile
+from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.authoring import Answer
 from smith.records.base import Record
@@ -31,6 +33,8 @@ RECORDS: dict[str, type[Record]] = {
     "lineages": Lineages,
     "run": RunConfig,
     "attempt": Attempt,
+    "agent": AgentFile,
+    "agent-run": AgentRun,
     "grade": Grade,
     "report": RunReport,
     "answer": Answer,

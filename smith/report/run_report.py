@@ -133,6 +133,11 @@ def table(report: RunReport) -> Table:
     shown.add_column("task", overflow="fold")
     shown.add_column("verdict")
     shown.add_column("speed-up", justify="right")
+    priced = report.model is not None
+    if priced:
+        shown.add_column("ended")
+        shown.add_column("spent", justify="right")
+        shown.add_column("tokens", justify="right")
     shown.add_column("seconds", justify="right")
     shown.add_column("why", overflow="ellipsis", no_wrap=True, max_width=60)
     for line in report.attempts:
@@ -142,6 +147,7 @@ def table(report: RunReport) -> Table:
             Text(name),
             Text(verdict, style=_STYLES.get(verdict, "")),
             Text(f"{line.speedup:.2f}x" if line.speedup is not None else "-"),
+            *([Text(line.ended or "-"), Text(f"${line.usd:.4f}"), Text(f"{line.tokens:,}")] if priced else []),
             Text(f"{line.seconds:.1f}"),
             Text(line.reasons[0] if line.reasons else ""),
         )
@@ -155,7 +161,15 @@ def headline(report: RunReport) -> str:
         words.append(f"{report.scores.missing} missing")
     if report.scores.speedup_geomean is not None:
         words.append(f"speed-up {report.scores.speedup_geomean:.2f}x over {report.scores.speedup_tasks} timed")
-    words.append(f"spent ${report.budget.spent_usd:.2f}")
+    spent, limit = report.budget.spent_usd, report.budget.limit_usd
+    cents = f"${spent:.2f}" if report.model is None else f"${spent:.4f}"
+    words.append(f"spent {cents}" + ("" if limit is None else f" of ${limit:.2f}"))
+    if report.model is not None:
+        words.append(f"{sum(line.tokens for line in report.attempts):,} tokens")
+        if solved := report.scores.solved.count:
+            words.append(f"${spent / solved:.4f} for each solved attempt")
+    if report.budget.held_usd:
+        words.append(f"${report.budget.held_usd:.4f} held (smith budget show eval/{report.run})")
     return ", ".join(words)
 
 
