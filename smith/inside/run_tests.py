@@ -8,7 +8,8 @@ Each further line is one plan, run in a forked child of its own: ``mode`` (``col
 loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 
 Plans may be of several trees: each then names its ``root`` and its ``series``. Between two series everything in the
-folders ``scratch`` that was not there at first is removed, after ``begin_until_s`` seconds none is begun, and a failure stops only its own.
+folders ``scratch`` that was not there at first is removed, after ``begin_until_s`` seconds none is begun, and a failure
+stops only its own.
 """
 
 from __future__ import annotations
