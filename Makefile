@@ -93,7 +93,8 @@ bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, 
 	@$(BIN)/python benchmarks/validation.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPEATS),--repeats $(REPEATS))
 
 bench-aa: $(STAMP) ## a start timed against itself, TRIALS=100 times: how often the answer is `same` (PR=24, FOREIGN=0.1)
-	@$(BIN)/python benchmarks/same.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(PR),--pr $(PR)) $(if $(FOREIGN),--foreign $(FOREIGN))
+	@$(BIN)/python benchmarks/same.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(PR),--pr $(PR)) $(if $(FOREIGN),--foreign $(FOREIGN)) \
+		$(if $(LIMIT),--limit $(LIMIT))
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py

@@ -1,4 +1,4 @@
-"""How often a baseline is found the same as itself: ``make bench-aa [TRIALS=100] [PR=24] [FOREIGN=0.1]``.
+"""How often a baseline is found the same as itself: ``make bench-aa [TRIALS=100] [PR=24] [FOREIGN=0.1] [LIMIT=900]``.
 
 A task of the sample upstream whose kernels are native is frozen, and its start is measured against its start, as a
 validation measures a reference, TRIALS times: builds, fresh processes, randomised blocks, the same rules. Every trial
@@ -22,7 +22,7 @@ from smith.environment.layers import build
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.freeze import Frozen, freeze
 from smith.git.mirrors import open_upstream
-from smith.grade.timing import CannotTime, TooNoisy, measure
+from smith.grade.timing import LIMIT_S, CannotTime, TooNoisy, measure
 from smith.grade.trial import Bench, base_tree
 from smith.mine import mine
 from smith.paths import MARKER, Layout
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--pr", type=int, default=24)
     parser.add_argument("--foreign", type=float, default=0.1, help="share of the processors that others may use")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds after which a trial begins no block")
     asked = parser.parse_args(argv)
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place:
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 began = time.monotonic()
                 answer, figures = "", ""
                 try:
-                    timing = measure(bench, bundle, environment, tree, tree)
+                    timing = measure(bench, bundle, environment, tree, tree, limit_s=asked.limit)
                     answer = timing.answer.value if timing.answer is not None else ""
                     figures = f"{timing.geomean:.3f} [{timing.low:.3f}, {timing.high:.3f}] of {timing.rounds} blocks, "
                     figures += f"{timing.void} void, noise [{timing.noise_low:.3f}, {timing.noise_high:.3f}]"
