@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-aa bench-fairness bench-freezing bench-ledger bench-mining clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-aa bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -73,6 +73,15 @@ test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MI
 test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
 	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
 
+redteam: $(STAMP) ## every known reward hack and honest work on the panel PANEL=sample; an hour and more (TASKS="a b" for some)
+	@$(BIN)/smith redteam $(if $(TASKS),$(TASKS),--panel $(or $(PANEL),sample)) --jobs $(JOBS)
+
+fuzz: $(STAMP) ## patches, frames and overlay, thousands of examples each; frames by coverage where atheris is installed
+	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/fuzz $(T)
+	@if $(BIN)/python -c 'import atheris' 2>/dev/null; then \
+	  $(BIN)/python tests/fuzz/fuzz_frames.py -max_total_time=$(or $(SECONDS),120); \
+	else echo "fuzz: atheris is not installed (pip install smith[fuzz]): hypothesis alone"; fi
+
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check .
@@ -84,6 +93,9 @@ bench-mining: $(STAMP) ## mining of CLONE against plain git, and against the lis
 bench-fairness: $(STAMP) ## names that hidden tests need and instructions lack: CASES (JSON lines) of CLONES (a folder)
 	@test -n "$(CASES)" -a -n "$(CLONES)" || { echo "make: give CASES=FILE and CLONES=DIR" >&2; exit 1; }
 	@$(BIN)/python benchmarks/fairness.py $(CASES) $(CLONES)
+
+bench-report: $(STAMP) ## reading and rendering a drawn run (TASKS=200 ATTEMPTS=5)
+	@$(BIN)/python benchmarks/report.py $(if $(TASKS),--tasks $(TASKS)) $(if $(ATTEMPTS),--attempts $(ATTEMPTS))
 
 bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/name, COUNT=20): time and size
 	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }
@@ -98,6 +110,9 @@ bench-aa: $(STAMP) ## a start timed against itself, TRIALS=100 times: how often 
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py
+
+bench-gateway: $(STAMP) ## what the gateway adds to a call and to the first byte of a stream
+	@$(BIN)/python benchmarks/gateway.py
 
 bench: $(STAMP) ## time what must be fast
 	@test -f benchmarks/run.py || { echo "make: there is no benchmarks/run.py" >&2; exit 1; }

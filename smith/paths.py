@@ -97,6 +97,11 @@ class Layout:
         return self.volatile / "ledger.db"
 
     @property
+    def rates(self) -> Path:
+        """How fast providers of models were called; it may be lost at any time."""
+        return self.volatile / "rates"
+
+    @property
     def compiled(self) -> Path:
         """What the compile gate remembers; it may be lost at any time."""
         return self.volatile / "compiled.db"
@@ -116,6 +121,10 @@ class Layout:
     def receipt(self, task_id: str, tree: str, device: str) -> Path:
         """A receipt's file. The colon of a device name becomes a dash: not every checkout can hold a colon."""
         return self.tasks / "receipts" / task_id / tree / f"{device.replace(':', '-')}.json"
+
+    def workload(self, task_id: str, tree: str, digest: str) -> Path:
+        """A recorded workload, by the SHA-256 of its bytes: receipts name it so."""
+        return self.tasks / "receipts" / task_id / tree / "workloads" / f"{digest}.json"
 
     def panel(self, name: str) -> Path:
         return self.panels / f"{name}.toml"

@@ -328,6 +328,23 @@ def test_a_killed_run_is_resumed_and_finished_evidence_is_kept(world: Store, pan
     assert not [p for p in world.layout.work.iterdir() if p.is_dir()]
 
 
+def test_a_run_is_graded_again_from_its_patches_alone(world: Store, panel: str) -> None:
+    run = smith(world, "eval", "one", "--agent", "oracle", "--json")["run"]
+    again = smith(world, "regrade", run, "--json")
+    assert (again["same"], again["different"], again["not_graded"], again["skipped"]) == (1, 0, 0, 0)
+    # A grade that somebody wrote is not what the patch comes to.
+    empty = smith(world, "eval", "one", "--agent", "nop", "--json")["run"]
+    place = world.layout.run(empty) / "attempts" / ODD / "001" / "grade.json"
+    document = json.loads(place.read_text()) | {"verdict": "solved", "reasons": []}
+    place.write_text(json.dumps(document))
+    before = place.read_bytes()
+    assert smith(world, "report", empty, "--json")["scores"]["solved"]["count"] == 1
+    said = smith(world, "regrade", empty, check=1)
+    assert "0 of 1 verdicts the same" in said and "failed" in said
+    assert place.read_bytes() == before
+    assert smith(world, "regrade", empty, "--task", "a__b-1", check=2).count("\n") == 1
+
+
 def test_an_interrupt_ends_at_once_and_state_is_kept(world: Store, panel: str) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "smith.cli.main", "-C", str(world.layout.root), "eval", "one", "--agent", "oracle"],

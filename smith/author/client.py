@@ -11,7 +11,6 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from random import Random
 from types import TracebackType
 from typing import Any
@@ -21,22 +20,12 @@ from smith.author.wire import Answer, Broken, NotSent, Wire
 from smith.errors import BadInput, Unavailable
 from smith.ledger import Amounts, Hold, Ledger, State
 from smith.ledger.prices import Prices
+from smith.models.retry import LONGEST_WAIT_S, SENDS, Class, backoff, classify, retry_after
 from smith.records.base import to_json
 from smith.secret import Token
 
-SENDS = 4
-"""Times that one call is sent at most."""
-BACKOFF_S = (1.0, 4.0, 15.0)
-LONGEST_WAIT_S = 120.0
-"""An endpoint that asks for a longer pause is taken as unavailable."""
 FRAMING_TOKENS = 64
 """What an endpoint may add to a prompt for each turn: marks of roles and the like."""
-
-_REFUSED = frozenset({429, 503, 529})
-"""Turned away before any work; another try may be let in."""
-_PERHAPS = frozenset({408, 500, 502, 504})
-"""The endpoint failed, perhaps after the work was done."""
-_NO_MONEY = ("insufficient_quota", "billing")
 
 
 @dataclass(frozen=True)
@@ -181,12 +170,13 @@ class Client:
     def _refused(self, answer: Answer, hold: Hold, turn: int) -> tuple[str, float]:
         """What is wrong and how long to wait, where another try may help; else raises."""
         fault = f"status {answer.status}{': ' + answer.message if answer.message else ''}"
-        if answer.status in _PERHAPS or (answer.status >= 500 and answer.status not in _REFUSED):
+        kind = classify(answer.status, answer.code)
+        if kind is Class.PERHAPS:
             self._lose(hold, fault)
             return fault, self._backoff(turn)
         self._ledger.release(hold, why=fault)
-        if answer.status in _REFUSED and not any(mark in answer.code for mark in _NO_MONEY):
-            wait = _retry_after(answer)
+        if kind is Class.TURNED_AWAY:
+            wait = retry_after(answer.headers)
             if wait is not None and wait > LONGEST_WAIT_S:
                 raise Unavailable(f"the endpoint asks for a pause of {wait:.0f} s", hint="go on with it then")
             return fault, max(self._backoff(turn), wait or 0.0)
@@ -210,14 +200,4 @@ class Client:
         self._ledger.mark_uncertain(hold, why)
 
     def _backoff(self, turn: int) -> float:
-        return BACKOFF_S[min(turn, len(BACKOFF_S) - 1)] * (0.5 + self._random.random())
-
-
-def _retry_after(answer: Answer) -> float | None:
-    value = answer.headers.get("retry-after", "").strip()
-    if value.replace(".", "", 1).isdigit() and len(value) < 13:
-        return float(value)
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None
+        return backoff(turn, self._random)

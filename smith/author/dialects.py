@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from smith.ledger.prices import Usage
+from smith.models.usage import chat_usage, messages_usage
 from smith.secret import Token
 
 _ANTHROPIC_VERSION = "2023-06-01"
@@ -62,12 +63,7 @@ class OpenAI:
             text = choice["message"]["content"]
         except (KeyError, IndexError, TypeError):
             raise Unreadable("no choice with a message") from None
-        told = data.get("usage")
-        usage = None
-        if isinstance(told, Mapping):
-            details = told.get("prompt_tokens_details")
-            cached = _count(details, "cached_tokens") if isinstance(details, Mapping) else 0
-            usage = _usage(_count(told, "prompt_tokens"), _count(told, "completion_tokens"), cached or 0)
+        usage = chat_usage(data.get("usage"))
         # Some servers say "stop" whatever happened, so the count is looked at as well.
         cut = choice.get("finish_reason") == "length" or (usage is not None and usage.output_tokens >= most)
         return Reply(text if isinstance(text, str) else "", cut, usage)
@@ -98,14 +94,7 @@ class Anthropic:
         if not isinstance(blocks, list):
             raise Unreadable("no content")
         text = "".join(str(b.get("text", "")) for b in blocks if isinstance(b, Mapping) and b.get("type") == "text")
-        told = data.get("usage")
-        usage = None
-        if isinstance(told, Mapping):
-            # Here input_tokens leaves out what the cache read or wrote.
-            read, written = (_count(told, f"cache_{how}_input_tokens") or 0 for how in ("read", "creation"))
-            plain = _count(told, "input_tokens")
-            whole = None if plain is None else plain + read + written
-            usage = _usage(whole, _count(told, "output_tokens"), read, written)
+        usage = messages_usage(data.get("usage"))
         cut = data.get("stop_reason") == "max_tokens" or (usage is not None and usage.output_tokens >= most)
         return Reply(text, cut, usage)
 
@@ -116,20 +105,3 @@ DIALECTS: dict[str, type[OpenAI] | type[Anthropic]] = {"openai": OpenAI, "anthro
 def dialect_of(model: str, asked: str | None) -> OpenAI | Anthropic:
     """The dialect asked for, else that of the model's maker; chat completions where the name does not tell."""
     return DIALECTS[asked or ("anthropic" if model.startswith("claude") else "openai")]()
-
-
-def _count(told: Mapping[str, Any], key: str) -> int | None:
-    value = told.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _usage(read: int | None, written: int | None, cached: int, cache_written: int = 0) -> Usage | None:
-    if read is None or written is None:
-        return None
-    cached = min(cached, read)
-    return Usage(
-        input_tokens=read,
-        output_tokens=written,
-        cached_tokens=cached,
-        cache_write_tokens=min(cache_written, read - cached),
-    )

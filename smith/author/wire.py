@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
 from smith import __version__
-from smith.errors import BadInput, Unavailable
+from smith.errors import Unavailable
+from smith.models.address import checked_url
+from smith.models.faults import code_of, message_of
 from smith.secret import Token
 
 LARGEST_BODY = 16 * 1024 * 1024
@@ -39,18 +40,12 @@ class Answer:
     @property
     def message(self) -> str:
         """What the endpoint says went wrong, in one short line."""
-        data = self.data
-        error = data.get("error", data) if isinstance(data, dict) else None
-        said = error.get("message") if isinstance(error, dict) else error
-        return " ".join(said.split())[:300] if isinstance(said, str) else ""
+        return message_of(self.data)
 
     @property
     def code(self) -> str:
         """The endpoint's own name for the fault, where it gives one."""
-        data = self.data
-        error = data.get("error") if isinstance(data, dict) else None
-        found = [error.get(key) for key in ("code", "type")] if isinstance(error, dict) else []
-        return " ".join(one for one in found if isinstance(one, str))
+        return code_of(self.data)
 
 
 class NotSent(Exception):
@@ -62,7 +57,7 @@ class Broken(Exception):
 
 
 class Wire:
-    """Connections to one endpoint. Raises :class:`BadInput` for an address that is none."""
+    """Connections to one endpoint. Raises :class:`smith.errors.BadInput` for an address that is none."""
 
     def __init__(self, url: str, key: Token | None, *, timeout_s: float) -> None:
         self.url = checked_url(url)
@@ -101,16 +96,6 @@ class Wire:
             raise Broken(self.hide(f"the answer broke off: {error or type(error).__name__}")) from None
         told = {name.lower(): self.hide(value) for name, value in response.headers.items()}
         return Answer(response.status_code, told, raw if self._key is None else self._key.hide_bytes(raw))
-
-
-def checked_url(url: str) -> str:
-    """The address without a slash at its end. Raises :class:`BadInput` for what is none, or holds a password."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{url[:80]!r} is no address of an endpoint", hint="e.g. http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise BadInput("an endpoint's address holds no password, query or fragment", hint="give the key otherwise")
-    return url.rstrip("/")
 
 
 def _read(response: httpx.Response, deadline: float) -> bytes:

@@ -23,7 +23,6 @@ from smith.author.client import Client, Settings
 from smith.author.dialects import DIALECTS, dialect_of
 from smith.author.documents import gather
 from smith.author.judge import Judge, adopt
-from smith.author.keys import find_key
 from smith.author.roles import Roles
 from smith.cli.amounts import Dollars
 from smith.cli.common import (
@@ -43,6 +42,7 @@ from smith.freeze.bundle import Bundle, Store
 from smith.grade.environments import Environments
 from smith.ledger import Ledger, Limits
 from smith.ledger.prices import Prices
+from smith.models.keys import find_key
 from smith.paths import locked, remove_tree
 from smith.records.authoring import Authored
 

@@ -142,7 +142,7 @@ def _result(tasks: Sequence[str], reports: Sequence[RunReport]) -> Table:
 def _next_steps(directory: Path) -> None:
     screen.print("Look around, then do it with a repository of your own:", style="bold")
     for line in (
-        f"cd {directory} && smith task show {DEMO_TASK}",
+        f"cd {directory} && smith task show {DEMO_TASK} && smith report --html report.html",
         "smith init ../kernels && cd ../kernels",
         "smith mine linkedin/Liger-Kernel --language triton --kind fix --out fixes.jsonl",
         "smith freeze --candidates fixes.jsonl --limit 3",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from smith import __version__
 from smith.cli.common import json_option, print_json, screen
 from smith.device.probe import DeviceFact, probe
+from smith.evaluate.agents.commandline import shipped
 from smith.gpus.base import Gpu, Readings
 from smith.gpus.machine import Machine
 
@@ -27,7 +29,7 @@ def command(as_json: bool) -> None:
     gpus = [gpu for found in machine.all().values() for gpu in found.gpus]
     if as_json:
         document = {"smith": __version__, "python": platform.python_version(), "facts": [_fact(f) for f in facts]}
-        print_json({**document, "gpus": [_gpu(gpu) for gpu in gpus]})
+        print_json({**document, "gpus": [_gpu(gpu) for gpu in gpus], "agents": _agents()})
         return
     screen.print(
         Text(f"smith {__version__}, Python {platform.python_version()}, {platform.platform()}"), soft_wrap=True
@@ -44,6 +46,17 @@ def command(as_json: bool) -> None:
             screen.print(Text(f"{fact.name}: {fact.details['proved']}"), soft_wrap=True)
     if gpus:
         screen.print(_table(gpus))
+    for agent in _agents():
+        here = agent["program"] or f"not installed ({agent['install']})"
+        screen.print(Text(f"agent {agent['name']}: {here}"), soft_wrap=True)
+
+
+def _agents() -> list[dict[str, str | None]]:
+    """The command-line agents that smith knows, and where their programs are on the path; null where they are not."""
+    return [
+        {"name": file.name, "program": shutil.which(file.program), "install": file.install}
+        for file in shipped().values()
+    ]
 
 
 def _fact(fact: DeviceFact) -> dict[str, Any]:

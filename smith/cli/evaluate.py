@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -19,17 +20,44 @@ from smith.cli.common import (
     store,
 )
 from smith.errors import BadInput
-from smith.evaluate.agents import NAMES
+from smith.evaluate.agents import agent_names
+from smith.evaluate.agents.commandline import agent_file
+from smith.evaluate.agents.tools import SAMPLING
 from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel, pinned_receipt
 from smith.records.attempt import RunConfig
-from smith.report.run_report import RunReport, headline, make_report, table
+from smith.report.run_report import RunReport, figures, headline, make_report, strata, table
 
 
 @click.command("eval")
 @click.argument("panel")
-@click.option("--agent", required=True, help=f"One of: {', '.join(NAMES)}.")
+@click.option("--agent", required=True, help=f"One of: {', '.join(agent_names())}; or FILE.toml, see docs/agents.md.")
+@click.option("--model", help="The model that the agent asks, as its endpoint calls it.")
+@click.option(
+    "--endpoint", help="Address of the endpoint [default: OPENAI_BASE_URL or ANTHROPIC_BASE_URL, else the maker's]."
+)
+@click.option("--provider", help="For prices and rates, where one model's name means several.")
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the endpoint's key [default: the variable OPENAI_API_KEY or ANTHROPIC_API_KEY].",
+)
+@click.option("--max-output-tokens", type=click.IntRange(256, 1_000_000), help="Cap of one reply [default: 32000].")
+@click.option("--timeout", type=click.FloatRange(1, 7 * 86400), help="Seconds of an attempt's work [default: 3600].")
+@click.option("--steps", type=click.IntRange(1, 10_000), help="For the agent tools: replies at most [default: 120].")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(4000, 10_000_000),
+    help="For the agent tools: tokens of a prompt at most [default: 120000].",
+)
+@click.option(
+    "--sampling",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"For the agent tools, else the model's own: {', '.join(SAMPLING)}.",
+)
+@click.option("--program-path", help="For command-line agents: where programs are looked up [default: PATH].")
 @click.option(
     "--patches", type=click.Path(path_type=Path, file_okay=False), help="For the agent patch: <task>.patch files."
 )
@@ -45,6 +73,16 @@ def command(
     ctx: click.Context,
     panel: str,
     agent: str,
+    model: str | None,
+    endpoint: str | None,
+    provider: str | None,
+    key_file: Path | None,
+    max_output_tokens: int | None,
+    timeout: float | None,
+    steps: int | None,
+    context_tokens: int | None,
+    sampling: tuple[str, ...],
+    program_path: str | None,
     patches: Path | None,
     attempts: int,
     jobs: int,
@@ -56,12 +94,28 @@ def command(
 ) -> None:
     """Run an agent over every task of PANEL and grade what it leaves.
 
-    The built-in agents call no model, so they spend no money; what they took of time is in the ledger (smith budget).
+    oracle, nop and patch ask no model. Every other agent works in the sandbox without network; its calls pass a gateway
+    that reserves each in the ledger before it leaves (smith budget), and the key stays outside.
     """
     found = store(ctx)
-    options = {"patches": str(patches.absolute())} if patches is not None else {}
-    if patches is not None and agent != "patch":
-        raise BadInput(f"--patches is for the agent 'patch', not for {agent!r}")
+    given: dict[str, object] = {
+        "patches": patches and patches.absolute(),
+        "endpoint": endpoint,
+        "provider": provider,
+        "key_file": key_file and key_file.absolute(),
+        "max_output_tokens": max_output_tokens,
+        "steps": steps,
+        "context_tokens": context_tokens,
+        "program_path": program_path,
+    }
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    options |= _sampling(sampling)
+    for name, only in _ONLY.items():
+        if agent != only and any(option.split(".")[0] == name for option in options):
+            raise BadInput(f"--{name.replace('_', '-')} is for the agent {only!r}, not for {agent!r}")
+    if agent.endswith(".toml"):
+        options["agent_file"] = str(Path(agent).absolute())
+        agent = agent_file(Path(agent)).name
     sandboxes.make(sandbox)  # what cannot work is said before anything is written
     pinned = load_panel(found.layout, panel)
     devices = machine_devices()
@@ -78,9 +132,23 @@ def command(
         sandbox=sandbox,
         budget_micro_usd=budget_usd,
         attempt_micro_usd=attempt_usd,
+        model=model,
+        timeout_s=timeout,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)
+
+
+_ONLY = {"patches": "patch", "steps": "tools", "context_tokens": "tools", "sampling": "tools"}
+"""Options that mean something to one agent only."""
+
+
+def _sampling(given: tuple[str, ...]) -> dict[str, str]:
+    parted = [text.partition("=") for text in given]
+    wrong = next((key for key, sign, value in parted if not (key and sign and value)), None)
+    if wrong is not None:
+        raise BadInput(f"--sampling {wrong}: is no setting", hint="e.g. --sampling temperature=0.2")
+    return {f"sampling.{key}": value for key, _, value in parted}
 
 
 def work_on(found: Store, config: RunConfig) -> RunReport:
@@ -90,13 +158,17 @@ def work_on(found: Store, config: RunConfig) -> RunReport:
     return make_report(found.layout, config)
 
 
-def show_report(report: RunReport, as_json: bool) -> None:
-    """Print a report as JSON or as a table."""
+def show_report(report: RunReport, as_json: bool, *, by: Sequence[str] = ()) -> None:
+    """Print a report as JSON or as tables; ``by`` names dimensions to divide the tasks by."""
     if as_json:
         print_json(report.model_dump(mode="json"))
         return
     screen.print(table(report))
+    for dimension in by:
+        screen.print(strata(report, dimension))
     for note in report.notes:
         screen.print(f"note: {note}", markup=False, soft_wrap=True)
+    for line in figures(report):
+        screen.print(line, markup=False, soft_wrap=True)
     screen.print(headline(report), markup=False)
     screen.print(f"smith report {report.run}", markup=False, style="dim")

@@ -27,6 +27,7 @@ from smith.freeze.panels import StoredReceipt, receipts_of
 from smith.gpus.machine import Machine
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.receipt import Verdict
 from smith.validate.devices import choose_device
@@ -69,7 +70,7 @@ def command(
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
         with devices.bench(found, box, name, purpose=f"grade {bundle.id}", step=step) as bench:
-            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, step=step)
+            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, emptier=hollow, step=step)
     if as_json:
         print_json(document(result))
     else:
@@ -81,6 +82,10 @@ def command(
                 + (f"{result.speedup.geomean:.2f}x" if result.speedup else f"none ({result.speedup_reason})")
             )
         )
+        if result.oracle is not None:
+            said = result.oracle
+            more = f", {len(said.skipped)} not comparable this time" if said.skipped else ""
+            screen.print(Text(f"  oracle: agrees in {said.agreed} of {said.calls} calls on fresh inputs{more}"))
         for note in result.notes:
             screen.print(Text(f"  note: {note}"), soft_wrap=True)
         for reason in result.reasons:
@@ -121,6 +126,7 @@ def document(result: Grade) -> dict[str, Any]:
         if timing is None
         else {"geomean": timing.geomean, "low": timing.low, "high": timing.high, "worst": timing.worst},
         "speedup_reason": result.speedup_reason,
+        **({"oracle": whole["oracle"]} if result.oracle is not None else {}),
         "notes": list(result.notes),
         "seconds": result.seconds,
     }

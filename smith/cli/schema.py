@@ -6,6 +6,8 @@ import click
 
 from smith.cli.common import print_json
 from smith.errors import BadInput
+from smith.records.agent_file import AgentFile
+from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.authoring import Answer
 from smith.records.base import Record
@@ -17,6 +19,7 @@ from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
 from smith.records.task import Probes, Selection, TaskFile
+from smith.records.workload import Workload
 from smith.report.run_report import RunReport
 
 RECORDS: dict[str, type[Record]] = {
@@ -30,10 +33,13 @@ RECORDS: dict[str, type[Record]] = {
     "lineages": Lineages,
     "run": RunConfig,
     "attempt": Attempt,
+    "agent": AgentFile,
+    "agent-run": AgentRun,
     "grade": Grade,
     "report": RunReport,
     "answer": Answer,
     "probes": Probes,
+    "workload": Workload,
 }
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from smith.cli import isa
+from smith.cli import isa, workloads
 from smith.cli.common import json_option, print_json, screen, store
 from smith.cli.planted import fault_table
 from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle
 from smith.freeze.panels import receipts_of
+from smith.freeze.workloads import load_workload
 from smith.git.trees import materialise
 from smith.records.receipt import Receipt
 from smith.records.task import Variant
@@ -29,9 +30,12 @@ def command() -> None:
 @click.option("--isa", "as_isa", is_flag=True, help="Show what its kernels compiled to, base beside reference.")
 @click.option("--faults", is_flag=True, help="What became of each fault planted in the reference, and by which test.")
 @click.option("--survivors", is_flag=True, help="The planted faults that no test catches, as diffs.")
+@click.option("--workload", is_flag=True, help="The recorded calls, and those that were left out.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, task: str, as_isa: bool, faults: bool, survivors: bool, as_json: bool) -> None:
+def show(
+    ctx: click.Context, task: str, as_isa: bool, faults: bool, survivors: bool, workload: bool, as_json: bool
+) -> None:
     """Show TASK: what it is, and what is known about it."""
     found = store(ctx)
     bundle = found.load(task)
@@ -39,9 +43,14 @@ def show(ctx: click.Context, task: str, as_isa: bool, faults: bool, survivors: b
     if (faults or survivors) and not as_json:
         _planted(bundle.id, receipts, faults)
         return
+    if workload and not as_json:
+        workloads.show(found, bundle, receipts)
+        return
     if as_json:
+        known = [load_workload(found.layout, r) for r in receipts] if workload else []
         print_json(
             {
+                **({"workloads": [one.model_dump(mode="json") for one in known if one is not None]} if known else {}),
                 "id": bundle.id,
                 "tree": bundle.tree,
                 "task": bundle.spec.model_dump(mode="json"),

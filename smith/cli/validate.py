@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from smith import sandbox as sandboxes
-from smith.cli import isa
+from smith.cli import isa, workloads
 from smith.cli.common import (
     choose_tasks,
     device_option,
@@ -28,6 +28,7 @@ from smith.cli.common import (
 from smith.cli.recheck import all_receipts, recheck_files
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Store
+from smith.freeze.workloads import forget_unnamed
 from smith.gpus.lease import DeviceBusy
 from smith.grade.devices import Devices
 from smith.grade.environments import Environments
@@ -60,6 +61,14 @@ from smith.validate.validate import Step, Validation, refused
 @click.option(
     "--sensitivity-budget", type=click.FloatRange(min=0), metavar="SECONDS", help="For all planted faults of one task."
 )
+@click.option(
+    "--workloads",
+    "recording",
+    is_flag=True,
+    help="Also record the calls of the tests of valid tasks: every submission is then held against the reference in "
+    "them, on fresh inputs.",
+)
+@click.option("--add", is_flag=True, help="With --workloads: do not validate again, add to the valid receipt.")
 @sandbox_option
 @click.option(
     "--recheck", is_flag=True, help="Run nothing: TASKs are receipt files; repeat the decision of each from its facts."
@@ -80,6 +89,8 @@ def command(
     sensitivity: bool,
     mutants: int | None,
     sensitivity_budget: float | None,
+    recording: bool,
+    add: bool,
     sandbox: str,
     recheck: bool,
     as_json: bool,
@@ -102,6 +113,8 @@ def command(
         paths = all_receipts(store(ctx)) if everything else [Path(name) for name in tasks]
         ctx.exit(recheck_files(paths, as_json))
     found = store(ctx)
+    if add and (not recording or sanitize or sensitivity or targets):
+        raise BadInput("--add goes with --workloads alone", hint="smith validate TASK --workloads --add")
     if not sensitivity and (mutants is not None or sensitivity_budget is not None):
         raise BadInput("--mutants and --sensitivity-budget say how to measure sensitivity", hint="add --sensitivity")
     asked = None
@@ -121,6 +134,8 @@ def command(
         sanitizer=sanitize,
         gate=gate,
         sensitivity=asked,
+        recording=recording,
+        add=add,
     )
     if as_json:
         print_json({"tasks": [document(r) for r in receipts]})
@@ -148,12 +163,18 @@ def validate_all(
     sanitizer: bool = False,
     gate: Gate | None = None,
     sensitivity: planting.Asked | None = None,
+    recording: bool = False,
+    add: bool = False,
 ) -> list[Receipt]:
-    """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for."""
+    """Validate tasks, ``jobs`` at a time, and write their receipts; results in the order asked for.
+
+    With ``add`` those that are there and valid are only added to.
+    """
     box_ = sandboxes.make(sandbox)
     environments = Environments(found.layout.environments, found.layout.logs)
     bundles = [found.load(task_id) for task_id in ids]
     choices = [choose_device(device, bundle.spec, devices.machine) for bundle in bundles]
+    there = [workloads.valid_receipt(found, b, c.name) for b, c in zip(bundles, choices, strict=True)] if add else []
     lock = threading.Lock()
     with progress("validating", len(bundles)) as show:
 
@@ -166,6 +187,12 @@ def validate_all(
                     found.require_sources(bundle)
                 try:
                     with devices.bench(found, box_, choice.name, purpose=f"validate {bundle.id}", step=step) as bench:
+                        if add:
+                            receipt = workloads.added(found, bundle, there[index], bench, environments, step)
+                            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                            forget_unnamed(found.layout, bundle.id, bundle.tree)
+                            show(f"{bundle.id}: {receipt.workload}", 1)
+                            return receipt
                         validation = Validation(
                             bundle,
                             bench,
@@ -174,6 +201,7 @@ def validate_all(
                             step=step,
                             sanitizer=sanitizer,
                             gate=gate,
+                            recording=recording,
                         )
                         receipt = validation.receipt()
                         if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
@@ -181,6 +209,12 @@ def validate_all(
                             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
                             receipt = planting.measured(
                                 receipt, bundle, bench, validation.environment, sensitivity, step
+                            )
+                        if recording and receipt.verdict is Verdict.VALID and validation.environment is not None:
+                            if validation.workload is None:
+                                keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
+                            receipt = workloads.with_workload(
+                                found, receipt, bundle, bench, validation.environment, step, validation.workload
                             )
                 except DeviceBusy as error:
                     refusal = str(error)
@@ -192,6 +226,8 @@ def validate_all(
                     compiled = file_reports(bench, bundle, plain, gate.targets, gate.jobs)
                 receipt = refused(bundle, choice.name, refusal, box_.name, compiled)
             keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name), ran=refusal is None)
+            if recording:
+                forget_unnamed(found.layout, bundle.id, bundle.tree)
             show(f"{bundle.id}: {receipt.verdict.value}", 1)
             return receipt
 
@@ -224,6 +260,7 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "hardware": whole.get("hardware"),
         "not_proved": whole["not_proved"],
         **({"targets": whole["targets"]} if receipt.targets else {}),
+        **({"workload": whole["workload"]} if receipt.workload is not None else {}),
     }
 
 
@@ -241,6 +278,7 @@ def remarks(receipt: Receipt) -> list[str]:
         how = receipt.base_fails.failure.value
         lines.append(f"weak: on the base no fail-to-pass test gets as far as comparing a result (at best: {how})")
     lines += [str(receipt.planted)] if receipt.planted is not None else []
+    lines += [str(receipt.workload)] if receipt.workload is not None else []
     return lines + (told(receipt.sanitizer) if receipt.sanitizer is not None else [])
 
 

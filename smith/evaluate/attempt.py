@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from smith.errors import RecordError
-from smith.evaluate.agents import Agent, Workspace
+from smith.errors import BudgetRefused, RecordError
+from smith.evaluate.access import ModelAccess
+from smith.evaluate.agents import Agent, Desk, Ending, Workspace
 from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import StoredReceipt
@@ -17,14 +18,20 @@ from smith.git.patches import diff
 from smith.git.trees import materialise, snapshot
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.grade.trial import Bench
+from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
+from smith.harness.stage import Stage
 from smith.paths import write_atomically
+from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, Ended, RunConfig
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
 
-ATTEMPT, GRADE, PATCH = "attempt.json", "grade.json", "submission.patch"
+ATTEMPT, GRADE, PATCH, AGENT = "attempt.json", "grade.json", "submission.patch", "agent.json"
+TIMEOUT_S = 3600.0
+"""For an agent's work where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,9 @@ def take_patch(store: Store, bundle: Bundle, folder: Path) -> bytes:
     return diff(store.scratch, base, snapshot(store.scratch, folder, base=base))
 
 
-def infra(config: RunConfig, job: Job, bench: Bench, spending: Spending, why: str) -> tuple[Attempt, Grade]:
+def infra(
+    config: RunConfig, job: Job, bench: Bench, spending: Spending, why: str, ended: Ended = Ended.SANDBOX_FAULT
+) -> tuple[Attempt, Grade]:
     """The evidence of an attempt that could not be made or graded through no fault of the agent's."""
     receipt = job.receipt.receipt
     if not (job.folder / PATCH).is_file():
@@ -80,7 +89,7 @@ def infra(config: RunConfig, job: Job, bench: Bench, spending: Spending, why: st
         task=job.bundle.id,
         tree=job.bundle.tree,
         attempt=job.number,
-        ended=Ended.SANDBOX_FAULT,
+        ended=ended,
         detail=why,
         patch_sha256=digest,
         patch_bytes=len(patch),
@@ -115,10 +124,11 @@ def run_attempt(
     environments: Environments,
     spending: Spending,
     step: Callable[[str], None],
+    access: ModelAccess | None = None,
 ) -> tuple[Attempt, Grade]:
     """Run, take the patch, grade. Every file is written whole; the grade comes last and makes the attempt finished.
 
-    Raises :class:`BudgetRefused` before anything is done.
+    Raises :class:`BudgetRefused` before anything is done, or where not even a first call could be paid.
     """
     began = time.monotonic()
     task, number = job.bundle.id, job.number
@@ -127,9 +137,15 @@ def run_attempt(
         job.folder.mkdir(parents=True)
         step("agent")
         materialise(bench.store.scratch, job.bundle.spec.source.tree, place.source)
-        ending = agent.run(Workspace(place.source, job.bundle, bench.store))
+        if access is None:
+            ending = agent.run(Workspace(place.source, job.bundle, bench.store))
+        else:
+            environment = environments.for_receipt(job.bundle.recipe, job.receipt.receipt)
+            ending = _with_model(config, job, agent, bench, environment, spending, access, place)
         patch = take_patch(bench.store, job.bundle, place.source)
     write_atomically(job.folder / PATCH, patch)
+    if ending.ended is Ended.PROVIDER_ERROR:
+        return infra(config, job, bench, spending, ending.detail, ending.ended)
     cost = spending.spent(task, number)
     attempt = Attempt(
         run=config.run,
@@ -155,6 +171,54 @@ def run_attempt(
         environment,
         save=job.folder / GRADE,
         sanitize=config.sanitize,
+        emptier=hollow,
         step=step,
     )
     return attempt, graded
+
+
+def _with_model(
+    config: RunConfig,
+    job: Job,
+    agent: Agent,
+    bench: Bench,
+    environment: TestEnvironment,
+    spending: Spending,
+    access: ModelAccess,
+    place: Place,
+) -> Ending:
+    """Let an agent work that asks a model, and write down what its calls came to."""
+    began = time.monotonic()
+    task, number = job.bundle.id, job.number
+    stage = Stage(bench.sandbox, place, environment, job.bundle.recipe, bench.device, job.bundle.prelude)
+    timeout_s = config.timeout_s or TIMEOUT_S
+    with spending.gateway(access, task, number, job.folder, place.root) as gateway:
+        desk = Desk(stage, gateway, job.folder, timeout_s)
+        ending = agent.run(Workspace(place.source, job.bundle, bench.store, desk))
+    session = gateway.session
+    totals = session.count()
+    if session.why == "budget" and not totals.sent:
+        raise BudgetRefused(session.detail, hint="smith budget raise, then: smith resume")
+    assert agent.dialect is not None
+    AgentRun(
+        agent=agent.name,
+        model=access.model,
+        dialect=agent.dialect.name,
+        about=agent.describe(),
+        sandbox=bench.sandbox.name,
+        device=bench.device,
+        timeout_s=timeout_s,
+        max_output_tokens=access.most_output,
+        price=access.price_source,
+        calls=totals.calls,
+        sent=totals.sent,
+        uncertain=totals.uncertain,
+        refused=totals.refused,
+        faults=totals.faults,
+        input_tokens=totals.usage.input_tokens,
+        output_tokens=totals.usage.output_tokens,
+        cached_tokens=totals.usage.cached_tokens,
+        micro_usd=spending.spent(task, number).usd_micros,
+        seconds=round(time.monotonic() - began, 2),
+    ).save(job.folder / AGENT)
+    return ending

@@ -12,7 +12,8 @@ import sqlite_utils
 
 from smith import __version__
 from smith.database import immediate
-from smith.errors import BudgetRefused, RecordError, SmithError, UnknownTask
+from smith.errors import BadInput, BudgetRefused, RecordError, SmithError, UnknownTask
+from smith.evaluate.access import access_of
 from smith.evaluate.agents import make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
 from smith.evaluate.spending import Spending
@@ -56,15 +57,23 @@ def start_run(
     sandbox: str,
     budget_micro_usd: int | None = None,
     attempt_micro_usd: int | None = None,
+    model: str | None = None,
+    timeout_s: float | None = None,
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
-    Raises :class:`BadInput` for an unusable agent or panel before anything is written.
+    Raises :class:`BadInput` for an unusable agent, model or panel before anything is written, and
+    :class:`smith.errors.UnknownPrice` for a model of which nobody knows what it costs.
     """
     options = options or {}
-    make_agent(agent, options)
+    made = make_agent(agent, options)
     for task in panel.tasks:
         pinned_receipt(store, task, device)
+    if made.dialect is not None:
+        # Of the endpoint that was meant now, whatever a variable says when the run is resumed.
+        options = {**options, "endpoint": access_of(store.layout, model, options, made.dialect).endpoint.url}
+    elif model is not None or not options.keys() <= {"patches"}:
+        raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model, --endpoint and the like out")
     now = datetime.now(UTC)
     base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
     run_id, number = base, 1
@@ -84,6 +93,8 @@ def start_run(
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,
+        model=model,
+        timeout_s=timeout_s,
         created_at=now.isoformat(timespec="seconds"),
         smith=__version__,
     )
@@ -155,6 +166,9 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
         spending = Spending(ledger, config)
         spending.begin()
         agent = make_agent(config.agent, dict(config.agent_options))
+        access = (
+            access_of(layout, config.model, config.agent_options, agent.dialect) if agent.dialect is not None else None
+        )
         environments = Environments(layout.environments, layout.logs)
         lock = threading.Lock()
         jobs = list(_open_jobs(store, config))
@@ -171,7 +185,7 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
             try:
                 # A GPU is held for the whole attempt: the agent may use what it is graded on.
                 with devices.bench(store, sandbox, bench.device, purpose=f"eval {job.bundle.id}") as held:
-                    return run_attempt(config, job, agent, held, environments, spending, lambda text: None)
+                    return run_attempt(config, job, agent, held, environments, spending, lambda text: None, access)
             except BudgetRefused as error:
                 refused.append(error)
                 with lock:

@@ -10,7 +10,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
+from smith.evaluate.access import ModelAccess
+from smith.gateway.server import Gateway
 from smith.ledger import Amounts, Balance, Ledger, Limits, State
 from smith.ledger.amounts import RESOURCES, TIMES
 from smith.paths import Layout
@@ -61,6 +65,12 @@ class Spending:
         finally:
             used = Amounts(wall_ms=int((time.monotonic() - began) * 1000))
             self._ledger.settle(hold, used, evidence={"agent": self._config.agent, "measured": "monotonic clock"})
+
+    def gateway(
+        self, access: ModelAccess, task: str, number: int, evidence: Path, place: Path
+    ) -> AbstractContextManager[Gateway]:
+        """A gateway whose calls are paid by an attempt; inside of :meth:`attempt` only."""
+        return access.open(self._ledger, attempt_scope(self._config.run, task, number), evidence, place)
 
     def spent(self, task: str, number: int) -> Amounts:
         """What an attempt cost so far, interrupted tries included."""

@@ -24,6 +24,7 @@ from smith.errors import BadInput
 from smith.export.harbor_package import copy_to
 from smith.freeze.bundle import INSTRUCTION, RECIPE, REFERENCE, SOLVE, Bundle, Store
 from smith.freeze.panels import StoredReceipt, pinned_receipt
+from smith.freeze.workloads import load_workload
 from smith.git.objects import GITLINK, SYMLINK, list_tree, read_blobs
 from smith.git.trees import materialise
 from smith.grade.environments import exact_packages
@@ -137,6 +138,12 @@ def write_task(
     copied = data / receipt.relative_to(store.layout.root)
     copied.parent.mkdir(parents=True)
     shutil.copyfile(receipt, copied)
+    if expected.receipt.workload is not None:
+        load_workload(store.layout, expected.receipt)  # a broken one is no reason to fail in the verifier
+        recorded = store.layout.workload(bundle.id, bundle.tree, expected.receipt.workload.sha256)
+        beside = data / recorded.relative_to(store.layout.root)
+        beside.parent.mkdir()
+        shutil.copyfile(recorded, beside)
     timing = Config.load(store.layout.config).timing
     (data / MARKER).write_text(f"schema_version = 1\n\n[timing]\nforeign = {timing.foreign}\n", "utf-8")
     (tests / "hidden.entries").write_bytes(plain_files(store, bundle.selection.tree, tests / "hidden"))

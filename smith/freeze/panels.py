@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from smith.errors import BadInput, RecordError, Stale, UnknownTask
 from smith.freeze.bundle import Store
+from smith.freeze.workloads import load_workload
 from smith.paths import Layout
 from smith.records.base import Name, read
 from smith.records.panel import Panel, PanelTask
@@ -166,17 +167,21 @@ def check_panel(store: Store, panel: Panel) -> list[str]:
             elif blob_id(path.read_bytes()) != blob:
                 faults.append(f"{task.id}: the receipt for {device} is not the one that the panel pins")
             else:
-                faults += _receipt_faults(path, task)
+                faults += _receipt_faults(store, path, task)
     return faults
 
 
-def _receipt_faults(path: Path, task: PanelTask) -> list[str]:
+def _receipt_faults(store: Store, path: Path, task: PanelTask) -> list[str]:
     try:
         receipt = load_receipt(path, task.id, task.tree).receipt
     except RecordError as error:
         return [str(error)]
     if receipt.verdict is not Verdict.VALID:
         return [f"{task.id}: pinned on {receipt.device}, where it is {receipt.verdict}"]
+    try:
+        load_workload(store.layout, receipt)
+    except (RecordError, Stale) as error:
+        return [str(error)]
     if receipt.facts is None:
         return []  # of an earlier version: nothing to hold it against
     return [f"{task.id} on {receipt.device}: {difference}" for difference in recheck(receipt)]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
@@ -27,6 +27,7 @@ from smith.harness.environment import TestEnvironment
 from smith.harness.stage import Stage
 from smith.records.config import Config
 from smith.records.receipt import Timing
+from smith.records.workload import Workload
 from smith.sandbox.base import Limits
 from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
@@ -38,6 +39,8 @@ LIMIT_S = 900.0
 """After so long no further block is begun."""
 PROCESS_S = 120.0
 MAX_BYTES = 4 << 20
+SLOWEST, SLACK_S = 0.75, 1.0
+"""How far a timed process's clock may be from ours over its whole life."""
 
 METHOD = (
     "results compared first on fresh inputs; blocks of baseline, candidate and baseline again in random order, each in "
@@ -52,6 +55,8 @@ UNWATCHED = "what else the machine did is not known"
 
 RELATIVE = 1e-3
 """How far results at the timed sizes may lie apart, relative to the value and to the largest one."""
+
+RECORDED = "recorded_workload.py"
 
 Sampled = dict[str, dict[str, Any]]
 """Figures or results by case."""
@@ -68,14 +73,26 @@ class CannotTime(Unavailable):
         self.candidate = candidate
 
 
+class Tampered(CannotTime):
+    """The candidate reached for the clock, the statistics or the report, or left work behind the clock's back."""
+
+
 class TooNoisy(CannotTime):
     """Something else disturbed every block."""
 
 
 def measure(
-    bench: Bench, bundle: Bundle, environment: TestEnvironment, base: str, candidate: str, *, limit_s: float = LIMIT_S
+    bench: Bench,
+    bundle: Bundle,
+    environment: TestEnvironment,
+    base: str,
+    candidate: str,
+    recorded: Workload | None = None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> Timing:
-    """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads.
+    """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads; where it has none, on the calls
+    that were ``recorded``.
 
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
     the sizes at which it is timed. After ``limit_s`` no further block is begun. Raises :class:`CannotTime` where a
@@ -90,6 +107,9 @@ def measure(
         trial(bench, bundle, environment, candidate) as second,
         alone(bench.store.layout.quiet),
     ):
+        if recorded is not None and not files:
+            files = [first.place.root / RECORDED]
+            files[0].write_text(as_cases(recorded), "utf-8")
         for side in (first, second):
             if side.build_error:
                 raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
@@ -109,6 +129,19 @@ def measure(
         return measure_blocks(
             bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch, limit_s
         )
+
+
+def as_cases(recorded: Workload) -> str:
+    """Recorded calls as a workload file."""
+    calls = [
+        (f"{number}: {one.call}"[:200], one.call.model_dump(mode="json", exclude_defaults=True))
+        for number, one in enumerate(recorded.calls, start=1)
+    ]
+    return (
+        "import json\n\nimport torch  # before the generators are seeded\n\n"
+        "from smith.inside.recorded_cases import cases_of\n\n"
+        f"CALLS = json.loads({json.dumps(calls)!r})\n\n\ndef cases():\n    return cases_of(CALLS)\n"
+    )
 
 
 def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch, limit_s: float = LIMIT_S) -> Timing:
@@ -196,7 +229,7 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
     reader, writer = os.pipe()
     with ThreadPoolExecutor(1) as pool, os.fdopen(reader, "rb") as pipe:
         # Read all the while: results may be more than a pipe holds.
-        data = pool.submit(pipe.read, MAX_BYTES)
+        data = pool.submit(_read, pipe)
         try:
             done = stage.run(
                 stage.module(
@@ -209,7 +242,7 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             )
         finally:
             os.close(writer)
-        said = data.result()
+        said, heard_s = data.result()
     try:
         document = json.loads(said)
         cases, used = document["cases"], float(document["processor_s"])
@@ -221,4 +254,33 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
         raise CannotTime(
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
+    fault = _fault(said, document, heard_s)
+    if fault:
+        raise Tampered(f"the workload {file.name}: {fault}", candidate=candidate)
     return dict(cases), used
+
+
+def _read(pipe: BinaryIO) -> tuple[bytes, float]:
+    """All that is sent, and the seconds from the first byte of it to the last by our own clock."""
+    found, first, last = b"", 0.0, 0.0
+    while len(found) < MAX_BYTES and (data := os.read(pipe.fileno(), 1 << 16)):
+        last = time.monotonic()
+        first = first or last
+        found += data
+    return found, last - first
+
+
+def _fault(said: bytes, document: dict[str, Any], heard_s: float) -> str:
+    """What of a timed process's own account cannot be; empty where all is well."""
+    if said[:1] != b" " or said[1:2] == b" ":
+        return "the process was begun anew while it was timed"
+    altered = document.get("altered")
+    if not isinstance(altered, list) or altered:
+        return f"altered {', '.join(map(str, altered[:5])) if isinstance(altered, list) else 'the report'}"
+    elapsed = document.get("elapsed_s")
+    if not isinstance(elapsed, float) or not heard_s * SLOWEST - SLACK_S <= elapsed <= heard_s / SLOWEST + SLACK_S:
+        return f"its clock says {elapsed!r:.10} s where ours says {heard_s:.2f} s"
+    for case, figures in document["cases"].items():
+        if figures.get("left", 0):
+            return f"{case}: threads or processes go on working when the call has returned"
+    return ""

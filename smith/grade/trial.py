@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from smith.freeze.bundle import Bundle, Store
 from smith.git.patches import apply
 from smith.git.trees import materialise, overlay
+from smith.grade.canaries import mixed
 from smith.grade.quiet import shared
 from smith.harness.build import build
 from smith.harness.compiling import CompiledSide, compile_launches
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
-from smith.harness.run import Capture, Group, collect, run_groups
+from smith.harness.run import Capture, Group, Record, collect, run_groups
 from smith.harness.run import Collection as Collected
 from smith.harness.stage import COMPILE, Stage
 from smith.paths import remove_tree
@@ -73,9 +75,12 @@ class Trial:
         sanitize: bool = False,
         seed: int = 0,
         capture: Capture | None = None,
+        record: Record | None = None,
         stop_at_failure: bool = False,
+        among: Mapping[str, Sequence[str]] | None = None,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
+        ``among`` names further ids by folder, which are run at drawn places in each process of that folder.
 
         With ``stop_at_failure`` those behind the first that does not pass are not run. A collection error fails a whole
         file; run apart, one file's error can not make another file's ids fail. Under the sanitizer each id has more
@@ -83,8 +88,59 @@ class Trial:
         """
         limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
         groups = grouped(
-            self.bundle, ids, limit, stop_after_s=stop_after_s, alone=alone, stop_at_failure=stop_at_failure
+            self.bundle,
+            ids,
+            limit,
+            stop_after_s=stop_after_s,
+            alone=alone,
+            stop_at_failure=stop_at_failure,
+            among=among or {},
         )
+        return self._run_groups(groups, seed=seed, sanitize=sanitize, capture=capture, record=record)
+
+    def checks(self, broken: Sequence[str], others: Sequence[str], budget_s: float) -> TestRun:
+        """Run the ids ``broken`` with every kernel broken on purpose, and ``others`` as they are, in one sandbox.
+
+        After ``budget_s`` no further id of a file is started; ids of one file share a process.
+        """
+        members: dict[tuple[str, bool], list[str]] = {}
+        for some, spoil in ((broken, True), (others, False)):
+            for test_id in some:
+                members.setdefault((test_id.partition("::")[0], spoil), []).append(test_id)
+        limit = self.bundle.selection.id_timeout_s
+        groups = [
+            Group(
+                tuple(group),
+                id_timeout_s=limit,
+                wall_s=IMPORT_S + limit + budget_s,
+                stop_after_s=budget_s,
+                broken=spoil,
+            )
+            for (_, spoil), group in members.items()
+        ]
+        return self._run_groups(groups) if groups else TestRun(results=())
+
+    def lay_out(self) -> None:
+        """Put smith's own modules into the place, as every run does."""
+        bench = self.bench
+        Stage(
+            bench.sandbox, self.place, self.environment, self.bundle.recipe, bench.device, self.bundle.prelude
+        ).lay_out()
+
+    @property
+    def source_inside(self) -> str:
+        """The source root as tests see it."""
+        return "/smith/source" if self.bench.sandbox.remaps else str(self.place.source)
+
+    def _run_groups(
+        self,
+        groups: Sequence[Group],
+        *,
+        seed: int = 0,
+        sanitize: bool = False,
+        capture: Capture | None = None,
+        record: Record | None = None,
+    ) -> TestRun:
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
@@ -99,6 +155,7 @@ class Trial:
                     seed=seed,
                     sanitize=sanitize,
                     capture=capture,
+                    record=record,
                 )
             )
 
@@ -127,15 +184,20 @@ def grouped(
     stop_after_s: float | None = None,
     alone: Collection[str] = (),
     stop_at_failure: bool = False,
+    among: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Group]:
-    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``."""
+    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``.
+
+    ``among`` names further ids by folder, which are put at drawn places among those of each process of that folder.
+    """
     members: dict[str, list[str]] = {}
     for test_id in ids:
         members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
     groups = []
-    for group in members.values():
+    for name, own in members.items():
+        group = mixed(own, (among or {}).get(str(PurePosixPath(name.partition("::")[0]).parent), ()))
         stop = stop_after_s
-        if stop is not None and group[0].split("::", 1)[0] in bundle.selection.guards:
+        if stop is not None and name.split("::", 1)[0] in bundle.selection.guards:
             stop /= 4
         wall = limit * len(group) if stop is None else stop + limit
         groups.append(
@@ -162,18 +224,26 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         note="; ".join(r.note for r in runs if r.note),
         captured=tuple({launch.key: launch for r in runs for launch in r.captured}.values()),
         uncaptured=sum(r.uncaptured for r in runs),
+        recorded=tuple(call for r in runs for call in r.recorded),
+        unrecorded=tuple(one for r in runs for one in r.unrecorded),
+        altered=tuple(dict.fromkeys(name for r in runs for name in r.altered)),
     )
 
 
 @contextlib.contextmanager
-def trial(bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str) -> Iterator[Trial]:
-    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it."""
+def trial(
+    bench: Bench, bundle: Bundle, environment: TestEnvironment, tree: str, *, bare: bool = False
+) -> Iterator[Trial]:
+    """A fresh place with ``tree`` in it, built by the recipe; removed at the end, whatever was left in it.
+
+    A ``bare`` one is of a tree without hidden tests, and gets none.
+    """
     with Place.create(bench.store.layout.work) as place:
         materialise(bench.store.scratch, tree, place.source)
         with shared(bench.store.layout.quiet):
             done = build(bench.sandbox, place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         error = None
-        if done is not None:
+        if done is not None and not bare:
             # The source was writable while it was built: whatever a build did to the tests is undone.
             lay_again(bench.store, bundle, place)
         if done is not None and not done.ok:

@@ -20,10 +20,12 @@ from smith.records.base import Record
 from smith.records.compiled import CompiledFile, CompiledLaunch, Launch
 from smith.records.memory import MemoryFinding
 from smith.records.results import Failure, Outcome
+from smith.records.workload import CallSpec, LeftOut
 
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
 MAX_FINDINGS = 100
+MAX_ALTERED = 200
 
 
 class Hello(Record):
@@ -83,6 +85,16 @@ class Captured(Launch):
     kind: Literal["launch"]
 
 
+class Recorded(Record):
+    """A distinct call into the package, made by a test."""
+
+    kind: Literal["call"]
+    call: CallSpec
+    test: str
+    seconds: float
+    launches: int
+
+
 class Compiler(Record):
     """What compiles captured launches, and for which of the targets asked for it can."""
 
@@ -121,6 +133,10 @@ class End(Record):
     stopped: bool = False
     uncaptured: int = 0
     """Launches that were to be told and were too many or too large."""
+    unrecorded: tuple[LeftOut, ...] = Field(default=(), max_length=100)
+    """Calls that were to be recorded and cannot be made again."""
+    altered: tuple[str, ...] = Field(default=(), max_length=MAX_ALTERED)
+    """What of the test framework, comparisons, clocks and hooks is not as it was before the repository was loaded."""
 
 
 class ChildEnded(Record):
@@ -141,6 +157,7 @@ AnyRecord = (
     | Start
     | Result
     | Captured
+    | Recorded
     | Compiler
     | Compiled
     | Clang

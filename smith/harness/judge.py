@@ -6,9 +6,21 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from smith.harness.channel import Announced, AnyRecord, Captured, Collected, End, Hello, Result, Start, Uncollected
+from smith.harness.channel import (
+    Announced,
+    AnyRecord,
+    Captured,
+    Collected,
+    End,
+    Hello,
+    Recorded,
+    Result,
+    Start,
+    Uncollected,
+)
 from smith.records.compiled import Launch
 from smith.records.results import Failure, Outcome, TestResult
+from smith.records.workload import RecordedCall
 
 INTERNAL_ERROR, USAGE_ERROR = 3, 4
 """pytest's exit statuses for a broken run and for one that could not begin."""
@@ -27,6 +39,7 @@ class Account:
     open: str | None = None
     results: dict[str, TestResult] = field(default_factory=dict)
     captured: list[Launch] = field(default_factory=list)
+    recorded: list[RecordedCall] = field(default_factory=list)
     end: End | None = None
     fault: str | None = None
     death: Failure | None = None
@@ -69,6 +82,8 @@ class Account:
                 return self._finish(record)
             case Captured():
                 self.captured.append(Launch(**record.model_dump(exclude={"kind"})))
+            case Recorded():
+                self.recorded.append(RecordedCall(**record.model_dump(exclude={"kind"})))
             case End():
                 self.end = record
             case _:

@@ -86,6 +86,8 @@ class Group:
     id_timeout_s: float
     wall_s: float
     stop_after_s: float | None = None
+    broken: bool = False
+    """Kernels are broken on purpose: see :mod:`smith.device.interpreter.broken`."""
     stop_at_failure: bool = False
     """After an id that does not pass nothing more is run, of later groups neither."""
 
@@ -95,6 +97,18 @@ class Capture:
     """Asks for the distinct launches of kernels in files of the tree, except those below ``excluded``."""
 
     excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """Asks for the calls that tests make into files of the tree, except those below ``excluded``, and that launch one
+    of ``kernels`` (``path::symbol``; where none is known, one of ``files``). Where launches are not ``counted``, for
+    all of them."""
+
+    excluded: tuple[str, ...]
+    kernels: tuple[str, ...]
+    files: tuple[str, ...]
+    counted: bool
 
 
 def run(
@@ -148,6 +162,7 @@ def run_groups(
     seed: int = 0,
     sanitize: bool = False,
     capture: Capture | None = None,
+    record: Record | None = None,
 ) -> list[TestRun]:
     """Run each group in a process of its own, one after the other in one sandbox: libraries are loaded only once.
 
@@ -157,7 +172,8 @@ def run_groups(
     """
     stage = Stage(sandbox, place, environment, recipe, device, prelude, seed)
     capturing = None if capture is None or stage.plugin is None else list(capture.excluded)
-    plans = [({**plan, "capture": capturing}, ids) for plan, ids in map(plan_of, groups)]
+    recording = None if record is None else vars(record)
+    plans = [({**plan, "capture": capturing, "record": recording}, ids) for plan, ids in map(plan_of, groups)]
     return [run_of(g, s) for g, s in zip(groups, sessions(stage, plans, source_writable, spill, sanitize), strict=True)]
 
 
@@ -171,6 +187,7 @@ def plan_of(group: Group) -> tuple[Plan, frozenset[str]]:
         "id_timeout_s": group.id_timeout_s,
         "stop_after_s": group.stop_after_s,
         "stop_at_failure": group.stop_at_failure,
+        "broken": group.broken,
         "wall_s": group.wall_s,
     }
     return plan, frozenset(expected)
@@ -188,6 +205,9 @@ def run_of(group: Group, session: Session) -> TestRun:
         note=session.note,
         captured=tuple(account.captured),
         uncaptured=account.end.uncaptured if account.end else 0,
+        recorded=tuple(account.recorded),
+        unrecorded=account.end.unrecorded if account.end else (),
+        altered=account.end.altered if account.end else (),
     )
 
 

@@ -4,8 +4,8 @@ The first line prepares the process: ``root``, ``python_path``, ``preload``, ``d
 ``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
 (those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
-``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
-loaded once, before the fork; no code of the repository runs in the process that reads the plans.
+``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``broken``, ``key`` and ``channel``. Libraries and
+device are loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 
 Plans may be of several trees: each then names its ``root`` and its ``series``. Between two series everything in the
 folders ``scratch`` that was not there at first is removed, after ``begin_until_s`` seconds none is begun, and a failure
@@ -27,6 +27,7 @@ import pytest
 
 from smith.inside.channel import Send, open_channel
 from smith.inside.children import emptied, entries, hide, read_line, run_child
+from smith.inside.guard import Guard
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
@@ -37,6 +38,7 @@ UNWANTED = {
     "random_order", "xdist",
 }  # fmt: skip
 SANITIZER = "smith.device.interpreter.sanitizer"
+BROKEN = "smith.device.interpreter.broken"
 UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
@@ -92,14 +94,27 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
     os.chdir(plan["root"])
     seed_all(int(plan["seed"]), int(plan.get("shift", 0)))
+    guard = Guard(plan["root"])
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
-    reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
-    status = _pytest(plan, send, [*plugins, reporter])
+    if plan.get("broken"):
+        importlib.import_module(BROKEN).install()
+    recorder = _recorder(plan, send)
+    reporter = Reporter(
+        plan,
+        send,
+        _launches(),
+        _findings(),
+        _capture(plan, send),
+        lambda config: [*guard.altered(), *(guard.plugins(config) if config is not None else ())],
+    )
+    if recorder is not None:
+        reporter.unrecorded = recorder.left_out
+    status = _pytest(plan, send, [*plugins, reporter, *([recorder] if recorder is not None else [])])
     reporter.end(status)
     return status
 
@@ -187,6 +202,13 @@ def _capture(plan: dict[str, Any], send: Send) -> Uncaptured:
     module: Any = importlib.import_module("smith.device.interpreter.capture")
     capture = module.install(lambda launch: send("launch", **launch), plan["root"], plan["capture"])
     return lambda: int(capture.dropped)
+
+
+def _recorder(plan: dict[str, Any], send: Send) -> Any:
+    """What tells of calls into the package, where the plan asks for it; None else."""
+    if plan.get("record") is None:
+        return None
+    return importlib.import_module("smith.inside.recording").install(plan["record"], plan["root"], send)
 
 
 def _pytest(plan: dict[str, Any], send: Send, plugins: list[Any]) -> int:

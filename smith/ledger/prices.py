@@ -49,6 +49,10 @@ class Prices:
         """Who says what this model costs, for evidence. Raises :class:`UnknownPrice`."""
         return self._tariffs(model, provider, whole_day=False)[0].source
 
+    def by_device_time(self, model: str, *, provider: str | None = None) -> bool:
+        """Whether a call is charged by the time of a device. Raises :class:`UnknownPrice`."""
+        return any(tariff.device_hour for tariff in self._tariffs(model, provider, whole_day=True))
+
     def ceiling(
         self,
         model: str,

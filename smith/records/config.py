@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from smith.records.base import Document, Record
 from smith.records.candidate import Flag, Kind, Role
+from smith.records.gateway import RateRow
 from smith.records.prices import PriceRow
 
 
@@ -127,3 +128,5 @@ class Config(Document):
     timing: TimingConfig = TimingConfig()
     prices: dict[Word, PriceRow] = {}
     """By ``provider/model``, exactly as the model is called for."""
+    rates: dict[Word, RateRow] = {}
+    """By provider, or by the host of its endpoint."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from smith.records.base import Document, Oid, Reason, Record, TaskId
 from smith.records.receipt import Timing, UsedEnvironment
 from smith.records.results import TestResult
+from smith.records.workload import OracleReport
 
 
 class GradeVerdict(StrEnum):
@@ -44,6 +47,8 @@ class Grade(Document):
     """What the tests really ran in."""
     notes: tuple[str, ...] = ()
     """What a reader of the verdict should know besides, such as an environment unlike the receipt's."""
+    oracle: OracleReport | None = Field(default=None, exclude_if=lambda report: report is None)
+    """What the comparison with the reference on fresh inputs said, where the receipt names a workload."""
     tests: tuple[TestResult, ...] = ()
     sandbox: str = ""
     seconds: float = 0.0

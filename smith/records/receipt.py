@@ -15,6 +15,7 @@ from smith.records.hardware import UsedHardware
 from smith.records.results import Failure, Outcome
 from smith.records.sanitizer import SanitizerReport
 from smith.records.sensitivity import Sensitivity
+from smith.records.workload import WorkloadNote
 
 
 class Verdict(StrEnum):
@@ -181,6 +182,8 @@ class Receipt(Document):
     """What the sanitizer saw, where it was asked for; the verdict does not hang on it."""
     targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
     """By target, what compiling the captured launches gave, where it was asked for."""
+    workload: WorkloadNote | None = Field(default=None, exclude_if=lambda note: note is None)
+    """The recorded calls that every submission is held against besides, where they were asked for."""
     arms: tuple[Arm, ...] = ()
     repeats: int = 0
     environment: UsedEnvironment | None = None
@@ -222,6 +225,7 @@ class Receipt(Document):
                 and (other.sanitizer is None or not self.sanitizer.agrees_with(other.sanitizer))
             )
             or (self.planted is not None and self.planted.adds_to(other.planted))
+            or (self.workload is not None and self.workload.adds_to(other.workload))
         )
 
     def with_what_it_lacks(self, other: Receipt) -> Receipt:
@@ -231,6 +235,7 @@ class Receipt(Document):
             update={
                 "targets": {**other.targets, **self.targets},
                 "sanitizer": self.sanitizer or other.sanitizer,
+                "workload": self.workload or other.workload,
                 "planted": planted.planted,
                 "sensitivity": planted.sensitivity,
             }

@@ -9,6 +9,7 @@ from pydantic import Field
 from smith.records.base import Record
 from smith.records.compiled import Launch
 from smith.records.memory import MemoryFinding
+from smith.records.workload import LeftOut, RecordedCall
 
 
 class Outcome(StrEnum):
@@ -100,6 +101,12 @@ class TestRun(Record):
     """Distinct launches of kernels, where they were asked for."""
     uncaptured: int = Field(default=0, exclude_if=lambda count: not count)
     """Launches that were too many or too large to be told."""
+    recorded: tuple[RecordedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """Distinct calls into the package, where they were asked for."""
+    unrecorded: tuple[LeftOut, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """Calls that cannot be made again."""
+    altered: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """What the code under test has changed of the test framework and of what it compares with."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""

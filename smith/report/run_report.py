@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlite_utils
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +17,12 @@ from smith.evaluate.spending import balance_of
 from smith.paths import Layout
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
-from smith.score.metrics import Scores, Share, scores
+from smith.report.evidence import tasks_of
+from smith.report.rows import VIEW, rows_of
+from smith.score.metrics import Scores, scores
+from smith.score.shares import Mean, Share
+from smith.score.speedups import Ratio, SpeedScores
+from smith.score.trials import Task
 
 
 class AttemptLine(Record):
@@ -51,21 +62,40 @@ class RunReport(Record):
     """What the grades say besides, each once."""
 
 
-def make_report(layout: Layout, config: RunConfig) -> RunReport:
-    """The report of a run as its evidence stands now."""
+def make_report(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> RunReport:
+    """The report of a run as its evidence stands now; for ``cutoff`` see :func:`smith.report.evidence.tasks_of`."""
+    return read(layout, config, cutoff=cutoff).report
+
+
+@dataclass(frozen=True)
+class Read:
+    """What reports are made of: the document, the rows, and the evidence behind both."""
+
+    report: RunReport
+    rows: sqlite_utils.Database
+    states: Sequence[AttemptState]
+    tasks: Sequence[Task]
+
+
+def read(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> Read:
+    """Read a run's evidence once, for every form of report."""
     found = states(layout, config)
-    by_task = [[s.grade for s in found if s.task == t.id] for t in config.tasks]
-    return RunReport(
+    tasks = tasks_of(layout, config, found, cutoff=cutoff)
+    scored = scores(tasks)
+    rows = rows_of(config, found, tasks, scored)
+    lines = tuple(_line(row) for row in rows.query(f"SELECT * FROM {VIEW}"))
+    report = RunReport(
         run=config.run,
         panel=config.panel,
         agent=config.agent,
         model=config.model,
-        complete=all(s.grade is not None for s in found),
-        attempts=tuple(_line(s) for s in found),
-        scores=scores(by_task),
+        complete=all(line.verdict is not None for line in lines),
+        attempts=lines,
+        scores=scored,
         budget=_budget(layout, config),
         notes=tuple(dict.fromkeys(note for s in found if s.grade for note in s.grade.notes)),
     )
+    return Read(report, rows, found, tasks)
 
 
 def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
@@ -79,18 +109,17 @@ def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
     )
 
 
-def _line(state: AttemptState) -> AttemptLine:
-    attempt, graded = state.attempt, state.grade
+def _line(row: dict[str, Any]) -> AttemptLine:
     return AttemptLine(
-        task=state.task,
-        attempt=state.number,
-        verdict=graded.verdict.value if graded else None,
-        reasons=tuple(str(r) for r in graded.reasons) if graded else (),
-        ended=attempt.ended.value if attempt else None,
-        usd=attempt.micro_usd / 1e6 if attempt else 0.0,
-        tokens=attempt.input_tokens + attempt.output_tokens if attempt else 0,
-        seconds=round((attempt.seconds if attempt else 0.0) + (graded.seconds if graded else 0.0), 2),
-        speedup=graded.speedup.geomean if graded and graded.speedup else None,
+        task=row["task"],
+        attempt=row["attempt"],
+        verdict=row["verdict"],
+        reasons=tuple(json.loads(row["reasons"])),
+        ended=row["ended"],
+        usd=row["usd"],
+        tokens=row["tokens"],
+        seconds=row["seconds"],
+        speedup=row["speedup"],
     )
 
 
@@ -104,6 +133,11 @@ def table(report: RunReport) -> Table:
     shown.add_column("task", overflow="fold")
     shown.add_column("verdict")
     shown.add_column("speed-up", justify="right")
+    priced = report.model is not None
+    if priced:
+        shown.add_column("ended")
+        shown.add_column("spent", justify="right")
+        shown.add_column("tokens", justify="right")
     shown.add_column("seconds", justify="right")
     shown.add_column("why", overflow="ellipsis", no_wrap=True, max_width=60)
     for line in report.attempts:
@@ -113,6 +147,7 @@ def table(report: RunReport) -> Table:
             Text(name),
             Text(verdict, style=_STYLES.get(verdict, "")),
             Text(f"{line.speedup:.2f}x" if line.speedup is not None else "-"),
+            *([Text(line.ended or "-"), Text(f"${line.usd:.4f}"), Text(f"{line.tokens:,}")] if priced else []),
             Text(f"{line.seconds:.1f}"),
             Text(line.reasons[0] if line.reasons else ""),
         )
@@ -126,8 +161,64 @@ def headline(report: RunReport) -> str:
         words.append(f"{report.scores.missing} missing")
     if report.scores.speedup_geomean is not None:
         words.append(f"speed-up {report.scores.speedup_geomean:.2f}x over {report.scores.speedup_tasks} timed")
-    words.append(f"spent ${report.budget.spent_usd:.2f}")
+    spent, limit = report.budget.spent_usd, report.budget.limit_usd
+    cents = f"${spent:.2f}" if report.model is None else f"${spent:.4f}"
+    words.append(f"spent {cents}" + ("" if limit is None else f" of ${limit:.2f}"))
+    if report.model is not None:
+        words.append(f"{sum(line.tokens for line in report.attempts):,} tokens")
+        if solved := report.scores.solved.count:
+            words.append(f"${spent / solved:.4f} for each solved attempt")
+    if report.budget.held_usd:
+        words.append(f"${report.budget.held_usd:.4f} held (smith budget show eval/{report.run})")
     return ", ".join(words)
+
+
+def figures(report: RunReport) -> Iterator[str]:
+    """Lines for what the headline has no room for; only what says more than it."""
+    scores = report.scores
+    if len(scores.pass_at) > 1:
+        yield "  ".join(f"pass@{k} {of_tasks(mean)}" for k, mean in scores.pass_at.items())
+    if scores.speed is not None:
+        yield from _speed(scores.speed)
+    costs = scores.costs
+    if costs is not None and costs.usd_per_solved_task is not None and (costs.usd or costs.tokens):
+        yield f"a solved task costs ${costs.usd_per_solved_task:.2f}, {costs.tokens_per_solved_task:,.0f} tokens"
+
+
+def _speed(speed: SpeedScores) -> Iterator[str]:
+    fast = ", ".join(f"{p}x {mean.mean:.0%}" for p, mean in speed.fast_p.items())
+    yield f"of {speed.timed} timed tasks, correct and faster than: {fast}; as the reference {of_tasks(speed.reached)}"
+    words = [f"{ratio(speed.geomean_all)} with 1 for what was not solved"]
+    if speed.geomean is not None:
+        words.append(f"{ratio(speed.geomean)} where solved, {speed.worst:.2f}x at worst")
+    if speed.expert_harmonic is not None:
+        words.append(f"{speed.expert_harmonic:.2f} of the reference's (harmonic mean)")
+    yield f"speed-up {', '.join(words)}"
+
+
+def strata(report: RunReport, dimension: str) -> Table:
+    """The tasks divided by one dimension."""
+    shown = Table(title=f"by {dimension}", box=box.SIMPLE_HEAD, title_justify="left")
+    for name in (dimension, "tasks", "pass@1", "interval"):
+        shown.add_column(name, justify="left" if name == dimension else "right")
+    for value, stratum in report.scores.strata.get(dimension, {}).items():
+        mean = stratum.solved
+        shown.add_row(
+            Text(value), str(stratum.tasks), f"{mean.mean:.0%}", f"{mean.low * 100:.0f} to {mean.high * 100:.0f} %"
+        )
+    return shown
+
+
+def of_tasks(mean: Mean) -> str:
+    """``40 % (27 to 55)``."""
+    return f"{mean.mean * 100:.0f} % ({mean.low * 100:.0f} to {mean.high * 100:.0f})"
+
+
+def ratio(found: Ratio) -> str:
+    """``1.80x (1.42 to 2.31)``."""
+    if found.low is None or found.high is None:
+        return f"{found.ratio:.2f}x (one task)"
+    return f"{found.ratio:.2f}x ({found.low:.2f} to {found.high:.2f})"
 
 
 def percent(share: Share) -> str:

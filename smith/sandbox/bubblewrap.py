@@ -181,9 +181,12 @@ def _folders(*targets: str) -> list[str]:
 
 
 def _binds(binds: Sequence[Bind]) -> list[str]:
-    parents = [str(PurePosixPath(b.target).parent) for b in binds]
-    words = _folders(*(p for p in parents if p != "/dev" and not p.startswith(("/usr", "/proc"))))
+    words: list[str] = []
     for bind in sorted(binds, key=lambda b: len(PurePosixPath(b.target).parts)):
+        parent = str(PurePosixPath(bind.target).parent)
+        # Made after the bind around it, if there is one: what is made before is hidden by that.
+        if parent != "/dev" and not parent.startswith(("/usr", "/proc")):
+            words += _folders(parent)
         if not bind.source.exists():
             raise Unavailable(f"{bind.source}: cannot be shown in the sandbox: it does not exist")
         access = "--bind" if bind.writable else "--ro-bind"

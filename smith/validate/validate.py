@@ -23,6 +23,7 @@ from smith.records.receipt import ReasonCode, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.records.results import Outcome, TestResult
 from smith.records.sanitizer import SanitizerReport
+from smith.records.workload import Workload
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
 from smith.validate.gate import Gate
@@ -34,7 +35,9 @@ from smith.validate.recorder import Recorder
 from smith.validate.sanitize import sanitize
 from smith.validate.select import CollectedId, choose
 from smith.validate.toolchain import toolchain
+from smith.validate.workloads import record
 from smith.verdict import authored
+from smith.verdict.decide import Decision
 
 Builder = Callable[[EnvironmentChoice], TestEnvironment]
 Step = Callable[[str], None]
@@ -57,9 +60,14 @@ class Validation:
         step: Step = lambda text: None,
         sanitizer: bool = False,
         gate: Gate | None = None,
+        recording: bool = False,
     ) -> None:
         self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
         self.builder, self.step, self.gate = builder, step, gate
+        self.recording = recording
+        """Whether the calls of the tests are recorded where there is no other workload to time."""
+        self.workload: Workload | None = None
+        """What was recorded, where it was timed."""
         self.nop_tree = base_tree(bench.store, bundle)
         try:
             self.reference_tree = reference_tree(bench.store, bundle)
@@ -170,21 +178,33 @@ class Validation:
         chosen, fault = self._choose(environment)
         if not chosen:
             return self._stopped(found, *fault)
-        record = self._recorder()
-        arms = Arms(lambda leg: self._arm(environment, leg, found), record, repeats=self.repeats)
+        seen = self._recorder()
+        arms = Arms(lambda leg: self._arm(environment, leg, found), seen, repeats=self.repeats)
         found.arms = arms.run(chosen)
-        decision = found.decide(record.facts(), self.bench.device)
+        decision = found.decide(seen.facts(), self.bench.device)
+        if self.recording and found.because({ReasonCode.NEEDS_WORKLOAD}) and not seen.asked.workloads:
+            decision = self._record(environment, found, seen) or decision
         if decision.wants_timing:
-            self._time(environment, found, record)
+            self._time(environment, found, seen)
         if found.verdict is Verdict.VALID and self.bundle.probes:
             self._probe(found)
         return found
+
+    def _record(self, environment: TestEnvironment, found: Findings, seen: Recorder) -> Decision | None:
+        """Record calls to be timed; what follows where there are any."""
+        self.workload = record(self.bench, self.bundle, environment, found, self.step)
+        if not self.workload.calls:
+            return None
+        seen.asked = seen.asked.model_copy(update={"workloads": True})
+        return found.decide(seen.facts(), self.bench.device)
 
     def _time(self, environment: TestEnvironment, found: Findings, record: Recorder) -> None:
         self.step("timing")
         why, noisy = "", False
         try:
-            found.timing = measure(self.bench, self.bundle, environment, self.nop_tree, self.reference_tree)
+            found.timing = measure(
+                self.bench, self.bundle, environment, self.nop_tree, self.reference_tree, self.workload
+            )
         except CannotTime as error:
             why, noisy = str(error), isinstance(error, TooNoisy)
         found.decide(record.facts(cannot_time=why, noisy=noisy), self.bench.device)

@@ -89,29 +89,44 @@ def _launches(facts: Facts, ids: Sequence[str]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
+_WANTS = frozenset({Failure.OUT_OF_MEMORY, Failure.DEVICE_MISSING, Failure.HARNESS})
+"""What a machine that lacks something does to a test that may be right."""
+
+
 def _nothing_passes(facts: Facts, decision: Decision) -> Decision:
-    """The reference passes no test: say why, in the words that help most."""
+    """The reference passes no test. Where one shows a fault the bundle is wrong; else say what kept them from running,
+    in the words that help most."""
     first = [t.reference[0] for t in facts.tests.values() if t.reference]
     message = next((t.message for t in facts.tests.values() if t.message), "")
-    outcomes = {seen.outcome for seen in first}
-    failures = {seen.failure for seen in first if seen.outcome is not Outcome.SKIPPED}
-    if outcomes <= {Outcome.NOT_INTERPRETABLE, Outcome.SKIPPED} and Outcome.NOT_INTERPRETABLE in outcomes:
+    outcomes = Counter(seen.outcome for seen in first)
+    failures = {seen.failure for seen in first}
+    if any(seen.failed and seen.outcome is not Outcome.TIMEOUT and seen.failure not in _WANTS for seen in first):
+        detail = f"no test passes on the reference: {message}"
+        return decision.because(Verdict.INVALID, ReasonCode.REFERENCE_FAILS, detail)
+    if outcomes[Outcome.NOT_INTERPRETABLE]:
         return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NOT_INTERPRETABLE, message)
-    if outcomes <= {Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING} and Outcome.SKIPPED in outcomes:
-        detail = f"every test is skipped here: {message}"
-        return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
-    if failures == {Failure.DEVICE_MISSING}:
+    if Failure.DEVICE_MISSING in failures:
         detail = f"the tests ask for a device that is not here: {message}"
         return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
-    if failures == {Failure.OUT_OF_MEMORY}:
+    if Failure.OUT_OF_MEMORY in failures:
         detail = f"the tests need more memory than there is here: {message}"
         return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
-    if failures == {Failure.HARNESS}:
+    if Failure.HARNESS in failures:
         detail = f"pytest broke before any test ended: {message}"
         return decision.because(Verdict.UNRESOLVABLE, ReasonCode.ENVIRONMENT, detail)
-    if outcomes <= {Outcome.TIMEOUT, Outcome.MISSING}:
+    late = outcomes[Outcome.TIMEOUT] + outcomes[Outcome.MISSING]
+    if late and outcomes[Outcome.SKIPPED]:
+        detail = (
+            f"{outcomes[Outcome.SKIPPED]} of {len(first)} tests are skipped here, "
+            f"and {late} do not end in the time allowed: {message}"
+        )
+        return decision.because(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, detail)
+    if late:
         detail = "no test ends within its time limit here"
         return decision.because(Verdict.UNRESOLVABLE, ReasonCode.TIMEOUT, detail)
+    if outcomes[Outcome.SKIPPED]:
+        detail = f"every test is skipped here: {message}"
+        return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
     detail = f"no test passes on the reference: {message}"
     return decision.because(Verdict.INVALID, ReasonCode.REFERENCE_FAILS, detail)
 
@@ -213,7 +228,7 @@ class _Rules:
             detail = f"{held}{what} measures no speed{'' if self.interpreter else ' on a GPU'}"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.facts.asked.workloads:
-            detail = f"{held}the recipe names no workload to time"
+            detail = f"{held}the recipe names no workload to time, and none was recorded"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_WORKLOAD, detail)
         if not guards:
             return decision.because(Verdict.INVALID, ReasonCode.NO_TESTS, "no stable test guards the results")

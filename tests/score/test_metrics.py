@@ -6,55 +6,56 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smith.records.grade import Count, Grade, GradeVerdict
-from smith.records.receipt import Timing
+from smith.records.grade import GradeVerdict
 from smith.score.intervals import geometric_mean, median, median_ratio
-from smith.score.metrics import scores, wilson
+from smith.score.metrics import scores
+from smith.score.shares import wilson
+from smith.score.trials import Task, Trial
 
 
-def made(verdict: GradeVerdict, speedup: float | None = None) -> Grade:
-    timing = None
-    if speedup is not None:
-        timing = Timing(
-            method="m",
-            device="cpu",
-            rounds=3,
-            noise_low=1,
-            noise_high=1,
-            cases=(),
-            geomean=speedup,
-            low=speedup,
-            high=speedup,
-            worst=speedup,
-        )
-    return Grade(
-        task="a__b-1",
-        tree="0" * 40,
-        device="cpu",
-        verdict=verdict,
-        fail_to_pass=Count(passed=0, total=1),
-        pass_to_pass=Count(passed=0, total=0),
-        speedup=timing,
-        speedup_reason="x",
-        patch_sha256="",
-    )
+def made(*verdicts: GradeVerdict | None, speedup: float | None = None, expert: float | None = None) -> Task:
+    return Task("a__b-1", [Trial(v, speedup, usd_micros=500_000, tokens=100) for v in verdicts], expert)
+
+
+SOLVED, FAILED, TAMPERED = GradeVerdict.SOLVED, GradeVerdict.FAILED, GradeVerdict.TAMPERED
 
 
 def test_a_missing_attempt_stays_in_the_denominator() -> None:
-    found = scores([[made(GradeVerdict.SOLVED)], [None], [made(GradeVerdict.TAMPERED)]])
+    found = scores([made(SOLVED), made(None), made(TAMPERED)])
     assert (found.solved.count, found.solved.total, found.missing) == (1, 3, 1)
     assert found.verdicts == {"solved": 1, "tampered": 1}
     assert found.pass_at_1 == pytest.approx(1 / 3)
 
 
 def test_speedups_are_averaged_as_ratios() -> None:
-    found = scores([[made(GradeVerdict.SOLVED, 0.5)], [made(GradeVerdict.SOLVED, 2.0)], [made(GradeVerdict.SOLVED)]])
+    found = scores([made(SOLVED, speedup=0.5, expert=2), made(SOLVED, speedup=2.0, expert=2), made(SOLVED)])
     assert found.speedup_geomean == pytest.approx(1.0)
     assert found.speedup_tasks == 2
 
 
 def test_nothing_measured_is_null_and_not_one() -> None:
-    assert scores([[made(GradeVerdict.FAILED, 3.0)]]).speedup_geomean is None
+    assert scores([made(FAILED, speedup=3.0, expert=2)]).speedup_geomean is None
+    assert scores([made(SOLVED)]).speed is None
+
+
+def test_what_a_solved_task_costs_counts_what_was_spent_on_the_others() -> None:
+    costs = scores([made(SOLVED, FAILED), made(FAILED, None)]).costs
+    assert costs is not None
+    assert (costs.usd, costs.usd_per_solved_task, costs.tokens_per_solved_task) == (2.0, 2.0, 400)
+    nothing = scores([made(FAILED)]).costs
+    assert nothing is not None and nothing.usd_per_solved_task is None
+
+
+def test_a_task_of_two_languages_is_in_both_strata() -> None:
+    both = Task("a", [Trial(SOLVED)], strata={"language": "hip,triton"})
+    one = Task("b", [Trial(FAILED)], strata={"language": "triton"})
+    found = scores([both, one]).strata["language"]
+    assert {name: (s.tasks, s.solved.mean) for name, s in found.items()} == {"hip": (1, 1.0), "triton": (2, 0.5)}
+
+
+def test_no_task_at_all_has_scores() -> None:
+    found = scores([])
+    assert (found.pass_at_1, found.solved.low, found.solved.high) == (0.0, 0.0, 1.0)
 
 
 @given(st.integers(0, 200), st.integers(1, 200))

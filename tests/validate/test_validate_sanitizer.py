@@ -134,6 +134,7 @@ def test_a_fault_that_the_memory_here_forgives_is_seen(store: Store) -> None:
     assert told(report) == [f"sanitizer: the base is not clean, and the reference is: {report.mended}"]
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_not_clean_is_flagged_and_the_verdict_stays(store: Store) -> None:
     receipt = validated(store, written(store, WRONG, WILD), sanitizer=True)
     assert receipt.verdict is Verdict.VALID and receipt.reasons == ()
@@ -151,6 +152,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Bundle]:
     return store, written(store, WRONG, CLEAN)
 
 
+@pytest.mark.slow
 def test_the_policy_of_a_panel(strict: tuple[Store, Bundle]) -> None:
     store, bundle = strict
     plain = validated(store, bundle, sanitizer=False)

@@ -45,6 +45,7 @@ def write_task(
     fixed: Mapping[str, str] = FIXED,
     environments: Sequence[str] = ("default",),
     budget_s: float = 30.0,
+    kind: Kind = Kind.FIX,
 ) -> Bundle:
     """Write the task whose fix turns ``base`` into ``fixed``, with hidden ``tests`` (path to text)."""
     before = tree_of(store, base)
@@ -64,7 +65,7 @@ def write_task(
     )
     spec = SmithMetadata(
         id=TASK,
-        kind=Kind.FIX,
+        kind=kind,
         languages=("native",),
         devices=("cpu",),
         source=source,

@@ -7,8 +7,24 @@ from pathlib import Path
 from typing import Protocol
 
 from smith.freeze.bundle import Bundle, Store
+from smith.gateway.dialects import Dialect
+from smith.gateway.server import Gateway
 from smith.git.trees import materialise
+from smith.harness.stage import Stage
 from smith.records.attempt import Ended
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What an agent that asks a model has besides its files."""
+
+    stage: Stage
+    """The sandbox around the workspace, and the task's environment in it."""
+    gateway: Gateway
+    evidence: Path
+    """The folder of the attempt, for trajectory and logs."""
+    timeout_s: float
+    """For all of its work, in seconds on the wall."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +37,8 @@ class Workspace:
     folder: Path
     bundle: Bundle
     store: Store
+    desk: Desk | None = None
+    """There for agents with a dialect only."""
 
     def put(self, tree: str) -> None:
         """Make the workspace hold exactly ``tree``."""
@@ -42,7 +60,17 @@ class Ending:
 class Agent(Protocol):
     """Changes ``workspace.folder``; the harness takes the patch from there afterwards."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As people choose it."""
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How it asks its model; None for one that asks none."""
+
+    def describe(self) -> dict[str, str]:
+        """What a receipt says of it: versions, digests of prompts, settings."""
+        ...
 
     def run(self, workspace: Workspace) -> Ending:
         """Work on the task until done."""

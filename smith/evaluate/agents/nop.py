@@ -10,6 +10,11 @@ class Nop:
     """Leaves the workspace as it is."""
 
     name = "nop"
+    dialect = None
+
+    def describe(self) -> dict[str, str]:
+        """Nothing: smith's own version says it all."""
+        return {}
 
     def run(self, workspace: Workspace) -> Ending:
         """Do nothing."""

@@ -14,11 +14,16 @@ class Patch:
     """Applies ``<folder>/<task>.patch``; a task without one is stopped with an empty submission."""
 
     name = "patch"
+    dialect = None
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise BadInput(f"{folder}: no such folder", hint="a folder with files <task>.patch")
         self.folder = folder
+
+    def describe(self) -> dict[str, str]:
+        """Nothing: smith's own version says it all."""
+        return {}
 
     def run(self, workspace: Workspace) -> Ending:
         """Apply the task's patch, or say why not."""

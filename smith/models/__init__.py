@@ -1,0 +1,1 @@
+"""What all that speaks to language models shares: keys, addresses, usage as told, what may be tried again."""
