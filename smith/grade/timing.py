@@ -88,12 +88,15 @@ def measure(
     base: str,
     candidate: str,
     recorded: Workload | None = None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> Timing:
     """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads; where it has none, on the calls
     that were ``recorded``.
 
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
-    the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
+    the sizes at which it is timed. After ``limit_s`` no further block is begun. Raises :class:`CannotTime` where a
+    workload does not run or results differ.
     """
     if is_gpu(bench.device):
         # A clock of the host beside a GPU that works on its own would measure how fast launches are queued.
@@ -123,7 +126,9 @@ def measure(
 
         seed = secrets.randbelow(1 << 31)
         compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
-        return measure_blocks(bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch)
+        return measure_blocks(
+            bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch, limit_s
+        )
 
 
 def as_cases(recorded: Workload) -> str:
@@ -139,7 +144,7 @@ def as_cases(recorded: Workload) -> str:
     )
 
 
-def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch) -> Timing:
+def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch, limit_s: float = LIMIT_S) -> Timing:
     """Measure blocks until the answer is certain. ``leg`` samples the candidate (True) or the baseline.
 
     Each leg is a fresh process, with inputs drawn from a seed that the legs of a block share. Raises
@@ -147,7 +152,7 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
     """
     blocks: list[Block] = []
     void: list[str] = []
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + limit_s
     draw = secrets.SystemRandom()
     while len(blocks) < MOST_BLOCKS and len(void) < MOST_VOID and (not blocks or time.monotonic() < end):
         order = [False, True, False]

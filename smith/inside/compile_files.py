@@ -67,7 +67,7 @@ def probe(plan: dict[str, Any], text: str, target: str, *, stand_ins: bool) -> s
         argv = [word for word in argv if word not in ("-include", "__clang_hip_runtime_wrapper.h")]
     status, said = ran(argv, plan["root"], PROBE_S)
     lines = [line for line in said.splitlines() if "error:" in line]
-    return "" if status == 0 else (lines[0] if lines else f"status {status}")[:400]
+    return "" if status == 0 else (lines[0].partition(";")[0] if lines else f"status {status}")[:400]
 
 
 def compiled(plan: dict[str, Any], path: str, target: str, number: int, stand_ins: bool) -> dict[str, Any]:
