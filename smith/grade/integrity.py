@@ -57,6 +57,14 @@ def _fails(result: TestResult) -> bool:
     return result.outcome not in (Outcome.PASSED, Outcome.MISSING)
 
 
+def _by_file(ids: Mapping[str, str]) -> list[list[str]]:
+    """Ids in sets that share a process: those that come from one file of hidden tests."""
+    found: dict[str, list[str]] = {}
+    for test_id, file in ids.items():
+        found.setdefault(file, []).append(test_id)
+    return list(found.values())
+
+
 def run_guarded(place: Trial, ids: Sequence[str]) -> Guarded:
     """Run ``ids`` with canaries in every process."""
     folders = dict.fromkeys(str(PurePosixPath(i.partition("::")[0]).parent) for i in ids)
@@ -115,8 +123,9 @@ class Integrity:
         """What a second run shows of a submission whose tests all pass."""
         spoiled, files = self._write_spoiled(self._place)
         broken = self._to_break()
-        budget = max(LEAST_S, SHARE * sum(r.seconds for r in self._results.values()))
-        done = self._place.checks(broken, list(spoiled), budget).by_id()
+        twins = {twin: real.partition("::")[0] for twin, real in spoiled.items()}
+        sets = _by_file({**{i: i.partition("::")[0] for i in broken}, **twins})
+        done = self._place.checks(sets, self._budget, broken=self._counted).by_id()
         for path in files:
             (self._place.place.source / path).unlink(missing_ok=True)
         return (
@@ -157,11 +166,15 @@ class Integrity:
                 found[f"{copies[file]}::{name}"] = real
         return found, [path for path in copies.values() if path is not None]
 
+    @property
+    def _budget(self) -> float:
+        return max(LEAST_S, SHARE * sum(r.seconds for r in self._results.values()))
+
     def _sample(self, ids: Sequence[str]) -> list[str]:
         """Some of ``ids``, drawn for this grade, that together take little time."""
         ids = list(ids)
         secrets.SystemRandom().shuffle(ids)
-        budget = max(LEAST_S, SHARE * sum(r.seconds for r in self._results.values()))
+        budget = self._budget
         chosen: list[str] = []
         for one in ids[: 4 * MOST]:
             budget -= self._results[one].seconds
@@ -211,10 +224,12 @@ class Integrity:
     def _needs_no_kernel(self, ids: Sequence[str]) -> bool:
         """Whether all of ``ids`` that fail with broken kernels on the reference pass with broken ones here."""
         with self._reference_trial() as other:
-            telling = [r.id for r in other.checks(ids, [], WHOLE_S).results if _fails(r)]
+            sets = _by_file({i: i.partition("::")[0] for i in ids})
+            telling = [r.id for r in other.checks(sets, WHOLE_S, broken=True).results if _fails(r)]
         if not telling:
             return False
-        return not any(_fails(r) for r in self._place.checks(telling, [], WHOLE_S).results)
+        sets = _by_file({i: i.partition("::")[0] for i in telling})
+        return not any(_fails(r) for r in self._place.checks(sets, WHOLE_S, broken=True).results)
 
     def _hollow(self) -> Found | None:
         bundle, store = self._place.bundle, self._place.bench.store
@@ -252,7 +267,8 @@ class Integrity:
             with self._reference_trial() as other:
                 guarded = run_guarded(other, [*self._receipt.fail_to_pass, *self._receipt.pass_to_pass])
                 spoiled, _ = self._write_spoiled(other)
-                results = other.checks([], list(spoiled), WHOLE_S).results
+                sets = _by_file({twin: real.partition("::")[0] for twin, real in spoiled.items()})
+                results = other.checks(sets, WHOLE_S, broken=self._counted).results
             self._reference = Reference(
                 altered=frozenset(guarded.run.altered),
                 changed=frozenset(name for r in results for name in self._spoiler.changed(r.message)),

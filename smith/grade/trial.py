@@ -98,26 +98,14 @@ class Trial:
         )
         return self._run_groups(groups, seed=seed, sanitize=sanitize, capture=capture, record=record)
 
-    def checks(self, broken: Sequence[str], others: Sequence[str], budget_s: float) -> TestRun:
-        """Run the ids ``broken`` with every kernel broken on purpose, and ``others`` as they are, in one sandbox.
+    def checks(self, sets: Sequence[Sequence[str]], seconds: float, *, broken: bool) -> TestRun:
+        """Run each set of ids in a process of its own, all in one sandbox; with every kernel ``broken`` on purpose.
 
-        After ``budget_s`` no further id of a file is started; ids of one file share a process.
+        ``seconds`` is what a set should take without imports; ten times as long it may.
         """
-        members: dict[tuple[str, bool], list[str]] = {}
-        for some, spoil in ((broken, True), (others, False)):
-            for test_id in some:
-                members.setdefault((test_id.partition("::")[0], spoil), []).append(test_id)
         limit = self.bundle.selection.id_timeout_s
-        groups = [
-            Group(
-                tuple(group),
-                id_timeout_s=limit,
-                wall_s=IMPORT_S + limit + budget_s,
-                stop_after_s=budget_s,
-                broken=spoil,
-            )
-            for (_, spoil), group in members.items()
-        ]
+        wall = IMPORT_S + limit + 10 * seconds
+        groups = [Group(tuple(ids), id_timeout_s=limit, wall_s=wall, broken=broken) for ids in sets if ids]
         return self._run_groups(groups) if groups else TestRun(results=())
 
     def lay_out(self) -> None:

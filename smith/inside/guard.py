@@ -25,7 +25,7 @@ SINGLE = {
     "os": ("write", "_exit", "fork", "getpid", "read"),
     "sys": ("settrace", "setprofile", "exc_info", "_getframe", "exit"),
     "signal": ("signal", "setitimer"),
-    "torch": ("allclose", "equal", "isclose", "eq", "ne", "all", "any", "isnan", "manual_seed", "tensor"),
+    "torch": ("allclose", "equal", "isclose", "eq", "ne", "all", "any", "isnan"),
     "torch.Tensor": (
         "allclose", "equal", "isclose", "eq", "ne", "all", "any", "item", "tolist", "__eq__", "__ne__", "__bool__",
         "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "abs", "max",
@@ -36,7 +36,7 @@ KEPT = ("torch", "numpy", "triton", "os", "sys", "signal", "subprocess", "thread
 """Modules that must stay the ones under their names."""
 VARIABLES = (
     "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "PYTHONINSPECT",
-    "PYTHONHASHSEED", "TRITON_INTERPRET", "SMITH_DEVICE",
+    "TRITON_INTERPRET", "SMITH_DEVICE",
 )  # fmt: skip
 ITS_OWN = frozenset({"_pytest.config.Config._getini_unknown_type"})
 """What pytest itself replaces while it runs."""
