@@ -22,7 +22,7 @@ from smith.cli.common import (
 from smith.errors import BadInput
 from smith.evaluate.agents import agent_names
 from smith.evaluate.agents.commandline import agent_file
-from smith.evaluate.agents.tools import SAMPLING
+from smith.evaluate.agents.settings import SAMPLING
 from smith.evaluate.run import execute, start_run
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel, pinned_receipt

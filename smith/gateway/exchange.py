@@ -11,8 +11,7 @@ import contextlib
 import json
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from smith.gateway.dialects import CHAT, StreamReader, error_body, usage_alone
 from smith.gateway.paying import Paid
 from smith.gateway.rates import Slot
 from smith.gateway.session import Session
+from smith.gateway.streams import chunks, in_thread, json_of, whole_events
 from smith.gateway.upstream import Broken, NotSent, Upstream
 from smith.models.faults import code_of, message_of
 from smith.models.retry import LONGEST_WAIT_S, SENDS, Class, backoff, classify, retry_after
@@ -44,6 +44,13 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     parts: asyncio.Queue[bytes | Exception | None] = field(default_factory=asyncio.Queue)
+    ended: bool = False
+
+    def end(self, fault: Exception | None = None) -> None:
+        """No more comes; what comes first stands."""
+        if not self.ended:
+            self.ended = True
+            self.parts.put_nowait(fault)
 
 
 class Exchange:
@@ -59,6 +66,7 @@ class Exchange:
         self._first: float | None = None
         self._tries: list[dict[str, Any]] = []
         self._said = bytearray()
+        self._answer: Answer | None = None
 
     async def run(self, headers: Mapping[str, str], query: str) -> None:
         """Do it all; whatever happens the agent has an answer and the ledger an end of every hold."""
@@ -81,6 +89,8 @@ class Exchange:
         finally:
             if not self.head.done():
                 self._fault(503, "unavailable", "the gateway was closed")
+            if self._answer is not None:
+                self._answer.end(Broken("the gateway broke off"))  # else whoever reads it would wait for ever
             self._record(outcome)
 
     async def _tried(self, headers: Mapping[str, str], query: str) -> str:
@@ -93,7 +103,7 @@ class Exchange:
             key = f"{self._session.payer.scope}/call-{self._mark}-{self._number}.{turn}"
             session = self._session
             reserve = partial(session.payer.reserve, self._asked, session.most_output, key, session.cap_key)
-            paid = await _in_thread(
+            paid = await in_thread(
                 session.waiting, reserve, lost=partial(session.payer.release, why="interrupted before it was sent")
             )
             slot = await self._slot(paid)
@@ -114,7 +124,7 @@ class Exchange:
         if rates.free:
             return Slot(None)
         try:
-            slot = await _in_thread(self._session.waiting, partial(rates.enter, deadline), lost=_free)
+            slot = await in_thread(self._session.waiting, partial(rates.enter, deadline), lost=_free)
         except BaseException:
             self._session.payer.release(paid, "interrupted before it was sent")
             raise
@@ -168,13 +178,13 @@ class Exchange:
                 usage = reader.usage
             else:
                 await self._whole(response, began)
-                data = _json(bytes(self._said))
+                data = json_of(bytes(self._said))
                 usage = self._asked.dialect.usage(data.get("usage")) if isinstance(data, dict) else None
         except Broken as error:
             self._lose(paid, str(error), told)
             if not self.head.done():
                 return str(error), backoff(turn, self._session.random), 502
-            answer.parts.put_nowait(error)
+            answer.end(error)
             return "broken"
         if usage is None:
             self._lose(paid, "the answer does not say what it used", told)
@@ -185,14 +195,14 @@ class Exchange:
             answer.parts.put_nowait(self._session.redactor.data(bytes(self._said)))
         elif not self.head.done():
             self._give(answer)
-        answer.parts.put_nowait(None)
+        answer.end()
         return "answered"
 
     async def _settle(self, paid: Paid, usage: Any, began: float, told: dict[str, Any]) -> None:
         evidence = {"model": self._session.model, "exchange": self._number}
         seconds = time.monotonic() - began
         settle = partial(self._session.payer.settle, self._asked, paid, usage, seconds, evidence)
-        charge = await _in_thread(self._session.deciding, settle)
+        charge = await in_thread(self._session.deciding, settle)
         self._session.used(usage)
         told["usage"] = usage.model_dump(mode="json", exclude_defaults=True)
         told["charge"] = charge.usd_micros
@@ -201,10 +211,10 @@ class Exchange:
         """Pass events on as they come, whole ones only: a part of one could hold a part of a secret."""
         quiet = self._asked.dialect is CHAT and not self._asked.wants_usage
         pending = b""
-        async for chunk in _chunks(response, self._upstream.endpoint.timeout_s, began):
+        async for chunk in chunks(response, self._upstream.endpoint.timeout_s, began):
             self._said += chunk
             pending += chunk
-            whole, pending = _events(pending)
+            whole, pending = whole_events(pending)
             out = []
             for event in whole:
                 said = reader.event(event)
@@ -224,7 +234,7 @@ class Exchange:
             raise Broken("the stream ended in the middle")
 
     async def _whole(self, response: httpx.Response, began: float) -> None:
-        async for chunk in _chunks(response, self._upstream.endpoint.timeout_s, began):
+        async for chunk in chunks(response, self._upstream.endpoint.timeout_s, began):
             self._said += chunk
             if len(self._said) > LARGEST_ANSWER:
                 raise Broken(f"an answer of more than {LARGEST_ANSWER} bytes")
@@ -234,10 +244,10 @@ class Exchange:
     ) -> str | tuple[str, float, int]:
         session = self._session
         try:
-            body = b"".join([chunk async for chunk in _chunks(response, 60.0, time.monotonic())])[:100_000]
+            body = b"".join([chunk async for chunk in chunks(response, 60.0, time.monotonic())])[:100_000]
         except Broken:
             body = b""
-        data, status = _json(body), response.status_code
+        data, status = json_of(body), response.status_code
         message = session.redactor.text(message_of(data))
         fault = told["fault"] = f"status {status}{': ' + message if message else ''}"
         kind = classify(status, code_of(data))
@@ -267,7 +277,7 @@ class Exchange:
         self._said += body
         self._give(answer)
         answer.parts.put_nowait(self._session.redactor.data(body))
-        answer.parts.put_nowait(None)
+        answer.end()
         return "declined"
 
     def _other_cap(self, message: str) -> bool:
@@ -298,12 +308,13 @@ class Exchange:
 
     def _give(self, answer: Answer) -> None:
         if not self.head.done():
+            self._answer = answer
             self.head.set_result(answer)
 
     def _fault(self, status: int, kind: str, message: str, *, final: bool = False) -> None:
         answer = Answer(status, {"content-type": "application/json", **(FINAL if final else {})})
         answer.parts.put_nowait(json.dumps(error_body(self._asked.dialect, kind, message)).encode())
-        answer.parts.put_nowait(None)
+        answer.end()
         self._said += message.encode()
         self._give(answer)
 
@@ -326,48 +337,6 @@ class Exchange:
         )
 
 
-async def _in_thread(pool: Executor, work: Callable[[], T], lost: Callable[[T], object] = lambda made: None) -> T:
-    """Run what may block in a thread. If this task is cancelled meanwhile, what it made is given to ``lost``."""
-    running = asyncio.get_running_loop().run_in_executor(pool, work)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        lost(await running)
-        raise
-
-
-async def _chunks(response: httpx.Response, timeout_s: float, began: float) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises :class:`Broken` where it breaks off or takes too long, however steadily it comes."""
-    try:
-        async for chunk in response.aiter_bytes():
-            if time.monotonic() - began > timeout_s:
-                raise Broken(f"no whole answer within {timeout_s:g} s")
-            yield chunk
-    except httpx.TimeoutException:
-        raise Broken(f"no whole answer within {timeout_s:g} s") from None
-    except (httpx.HTTPError, httpx.StreamError) as error:
-        raise Broken(f"the answer broke off: {type(error).__name__}") from None
-
-
 def _free(slot: Slot | None) -> None:
     if slot is not None:
         slot.free()
-
-
-def _events(data: bytes) -> tuple[list[bytes], bytes]:
-    """Whole events, each with the empty line behind it, and what is left."""
-    found: list[bytes] = []
-    while True:
-        ends = [at + len(mark) for mark in (b"\n\n", b"\r\n\r\n") if (at := data.find(mark)) >= 0]
-        if not ends:
-            return found, data
-        end = min(ends)
-        found.append(data[:end])
-        data = data[end:]
-
-
-def _json(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None

@@ -166,8 +166,6 @@ def headline(report: RunReport) -> str:
     words.append(f"spent {cents}" + ("" if limit is None else f" of ${limit:.2f}"))
     if report.model is not None:
         words.append(f"{sum(line.tokens for line in report.attempts):,} tokens")
-        if solved := report.scores.solved.count:
-            words.append(f"${spent / solved:.4f} for each solved attempt")
     if report.budget.held_usd:
         words.append(f"${report.budget.held_usd:.4f} held (smith budget show eval/{report.run})")
     return ", ".join(words)

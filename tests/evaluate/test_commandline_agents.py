@@ -104,6 +104,7 @@ def test_a_program_works_in_the_sandbox_with_nothing_but_the_gateway(tiny: Store
     assert KEY not in seen
     assert {one.headers["authorization"] for one in asked} == {f"Bearer {KEY}"}
     assert json.loads((folder / "agent" / "log.jsonl").read_text().splitlines()[1])[0] == FIX
+    assert "scale(x) must give twice x." in (folder / "agent" / "prompt.md").read_text()
     about = AgentRun.load(folder / AGENT)
     assert (about.about["version"], about.agent, about.dialect) == ("own 1.0", "own", "chat")
     nowhere(KEY, tiny.layout.root)

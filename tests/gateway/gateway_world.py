@@ -93,6 +93,7 @@ def gateway_at(
     patience_s: float = 5.0,
     rates: RateRow = NO_BOUNDS,
     url: str | None = None,
+    payer: type[Payer] = Payer,
 ) -> Iterator[Gateway]:
     folder.mkdir(parents=True, exist_ok=True)
     base = model.url + ("" if family == "anthropic" else "/v1")
@@ -101,7 +102,7 @@ def gateway_at(
     session = Session(
         token=token,
         endpoint=Endpoint(url or base, family, key, timeout_s),
-        payer=Payer(ledger, prices, scope, MODEL, None, max_device_ms=int(timeout_s * 1000), patience_s=patience_s),
+        payer=payer(ledger, prices, scope, MODEL, None, max_device_ms=int(timeout_s * 1000), patience_s=patience_s),
         recorder=Recorder(folder / "exchanges.jsonl", redactor),
         redactor=redactor,
         rates=Rates(folder.parent / "rates", "scripted", rates),

@@ -8,11 +8,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from smith.gateway.asked import FRAMING_TOKENS
+from smith.gateway.paying import Payer
 from smith.gateway.rates import Rates
 from smith.ledger import Amounts, Ledger, Limits, State
 from smith.ledger.prices import Prices
@@ -92,6 +94,25 @@ def test_a_stream_that_breaks_in_the_middle_breaks_for_the_agent_too_and_keeps_i
         assert (w.spent, w.held) == (0, w.ledger.holds()[0].ceiling.usd_micros)
         assert w.held > 4000
         assert len(w.model.asked) == 1  # what an agent has seen a part of is not asked again behind its back
+
+
+class NeverSettles(Payer):
+    def settle(self, *given: Any) -> Any:
+        raise OSError("no space left")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_defect_leaves_nobody_waiting_and_no_hold_open(tmp_path: Path, stream: bool) -> None:
+    with world(tmp_path, in_turn(Say("one two")), payer=NeverSettles) as w:
+        if stream:
+            with pytest.raises(httpx.RemoteProtocolError), w.stream() as answer:
+                answer.read()
+        else:
+            assert w.ask().status_code == 503
+        assert w.states == [State.UNCERTAIN]
+        w.ask()
+        assert w.lines[0]["outcome"] == "defect"
+        assert "no space left" in w.lines[0]["tries"][-1]["defect"]
 
 
 FAULTS = {

@@ -10,7 +10,8 @@ from smith.evaluate.agents.commandline import CommandLine, agent_file, shipped
 from smith.evaluate.agents.nop import Nop
 from smith.evaluate.agents.oracle import Oracle
 from smith.evaluate.agents.patch import Patch
-from smith.evaluate.agents.tools import Settings, Tools
+from smith.evaluate.agents.settings import Settings
+from smith.evaluate.agents.tools import Tools
 
 BUILT_IN = ("oracle", "nop", "patch", "tools")
 

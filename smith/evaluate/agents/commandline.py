@@ -13,10 +13,11 @@ from pathlib import Path
 from smith.errors import BadInput, Unavailable
 from smith.evaluate.agents.base import Desk, Ending, Workspace
 from smith.evaluate.agents.program import Program
-from smith.evaluate.agents.start import begin_history, rendered
+from smith.evaluate.agents.start import begin_history, build_words, rendered
 from smith.evaluate.agents.toolbox import agent_env
 from smith.gateway.dialects import DIALECTS, Dialect
 from smith.gateway.session import Session
+from smith.paths import write_atomically
 from smith.records.agent_file import AgentFile
 from smith.records.attempt import Ended
 from smith.sandbox.base import Bind, Command, Limits
@@ -45,7 +46,6 @@ class CommandLine:
 
     def __init__(self, file: AgentFile, search: str | None = None) -> None:
         self.file, self._search = file, search
-        self._prompt_sha256 = ""
 
     @property
     def name(self) -> str:
@@ -65,9 +65,9 @@ class CommandLine:
         assert self.program
 
     def describe(self) -> dict[str, str]:
-        """The program's own word for its version, and digests of its description and of the prompt."""
+        """The program's own word for its version, and the digest of its description."""
         digest = hashlib.sha256(self.file.dumps()).hexdigest()
-        return {"version": self.program.version, "file_sha256": digest, "prompt_sha256": self._prompt_sha256}
+        return {"version": self.program.version, "file_sha256": digest}
 
     def run(self, workspace: Workspace) -> Ending:
         """Start the program and wait for its end."""
@@ -84,9 +84,10 @@ class CommandLine:
             workspace.store.layout.prompts,
             instruction=workspace.bundle.instruction.strip(),
             source=stage.source,
+            build=build_words(desk),
             interpreter=stage.kind == "interpreter",
         )
-        self._prompt_sha256 = hashlib.sha256(prompt.encode()).hexdigest()
+        write_atomically(desk.evidence / KEPT / "prompt.md", prompt.encode())
         places = self._places(desk, prompt)
         for name, text in self.file.files.items():
             path = stage.place.home / name

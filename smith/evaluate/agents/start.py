@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ def begin_history(desk: Desk) -> None:
     if not done.ok:
         said = done.stderr.text.strip().splitlines()
         raise Unavailable(f"the workspace could not be made a git repository: {said[-1] if said else done.ending}")
+
+
+def build_words(desk: Desk) -> list[str]:
+    """The commands that build the repository, each as code for a prompt."""
+    return [f"`{shlex.join(command)}`" for command in desk.stage.recipe.build]
 
 
 def rendered(name: str, override: Path, **variables: Any) -> str:

@@ -6,16 +6,16 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from smith import __version__
-from smith.errors import BadInput, PatchError
+from smith.errors import PatchError
 from smith.evaluate.agents.base import Desk, Ending, Workspace
 from smith.evaluate.agents.conversation import Conversation, Watchdog, arguments_of, calls_of
-from smith.evaluate.agents.start import begin_history, rendered
+from smith.evaluate.agents.settings import Settings
+from smith.evaluate.agents.start import begin_history, build_words, rendered
 from smith.evaluate.agents.toolbox import TOOLS, Toolbox, fault_of
 from smith.evaluate.agents.trajectory import Trajectory
 from smith.gateway.dialects import CHAT
@@ -27,51 +27,10 @@ from smith.models.usage import chat_usage
 from smith.records.attempt import Ended
 from smith.sandbox.base import Limits
 
-STEPS, CONTEXT_TOKENS = 120, 120_000
-SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "reasoning_effort",
-)
-"""What of a model's sampling may be set; what is not set is the model's own."""
 NUDGES, CUT_OFF = 3, 3
 """Replies in a row without a tool call, or cut off at the cap, after which it is over."""
 ON_SUBMIT = 3
 """Times that a submission without its deliverables is refused."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the agent works; all of it is recorded."""
-
-    steps: int = STEPS
-    context_tokens: int = CONTEXT_TOKENS
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> Settings:
-        """From a run's options. Raises :class:`BadInput`."""
-        sampling: dict[str, Any] = {}
-        for key, value in options.items():
-            if not key.startswith("sampling."):
-                continue
-            name = key.removeprefix("sampling.")
-            if name not in SAMPLING:
-                raise BadInput(f"no sampling setting is called {name!r}", hint=f"there are: {', '.join(SAMPLING)}")
-            try:
-                sampling[name] = value if name == "reasoning_effort" else json.loads(value)
-            except ValueError:
-                raise BadInput(f"{name}={value}: is no number") from None
-            if name != "reasoning_effort" and (
-                isinstance(sampling[name], bool) or not isinstance(sampling[name], int | float)
-            ):
-                raise BadInput(f"{name}={value}: is no number")
-        return cls(int(options.get("steps", STEPS)), int(options.get("context_tokens", CONTEXT_TOKENS)), sampling)
 
 
 class Tools:
@@ -172,6 +131,7 @@ class _Work:
             override,
             instruction=self.workspace.bundle.instruction.strip(),
             source=stage.source,
+            build=build_words(self.desk),
             scratch=stage.tmp,
         )
         for role, text in (("system", system), ("user", task)):
