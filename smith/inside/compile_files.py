@@ -31,8 +31,8 @@ def command(plan: dict[str, Any], target: str, file: str, out: str, *, stand_ins
     """One file for one target, to assembly. Warnings are of no interest, and each error names its kind."""
     words = [
         plan["clang"], "-x", "hip", "--cuda-device-only", f"--offload-arch={target}", "-O3", STANDARD, "-S", "-w",
-        "-D__HIP_PLATFORM_AMD__=1", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=40",
-        "-fdiagnostics-show-category=name",
+        "-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1", "-fno-color-diagnostics", "-fno-caret-diagnostics",
+        "-ferror-limit=40", "-fdiagnostics-show-category=name",
     ]  # fmt: skip
     if stand_ins:
         words += ["-nogpuinc", "-nogpulib", f"-I{STAND_INS}", "-include", "__clang_hip_runtime_wrapper.h"]
