@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-aa bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -73,6 +73,15 @@ test-real: $(STAMP) ## tests on clones of real upstreams, named by SMITH_REAL_MI
 test-chaos: $(STAMP) ## five minutes of writers killed at random points on one ledger
 	@$(BIN)/python -m pytest -s -m slow tests/ledger $(T)
 
+redteam: $(STAMP) ## every known reward hack and honest work on the panel PANEL=sample; an hour and more (TASKS="a b" for some)
+	@$(BIN)/smith redteam $(if $(TASKS),$(TASKS),--panel $(or $(PANEL),sample)) --jobs $(JOBS)
+
+fuzz: $(STAMP) ## patches, frames and overlay, thousands of examples each; frames by coverage where atheris is installed
+	@$(BIN)/python -m pytest -q --hypothesis-profile=fuzz tests/fuzz $(T)
+	@if $(BIN)/python -c 'import atheris' 2>/dev/null; then \
+	  $(BIN)/python tests/fuzz/fuzz_frames.py -max_total_time=$(or $(SECONDS),120); \
+	else echo "fuzz: atheris is not installed (pip install smith[fuzz]): hypothesis alone"; fi
+
 lint: $(STAMP) ## ruff and mypy
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check .
@@ -94,6 +103,10 @@ bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/
 
 bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, against pytest by hand
 	@$(BIN)/python benchmarks/validation.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPEATS),--repeats $(REPEATS))
+
+bench-aa: $(STAMP) ## a start timed against itself, TRIALS=100 times: how often the answer is `same` (PR=24, FOREIGN=0.1)
+	@$(BIN)/python benchmarks/same.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(PR),--pr $(PR)) $(if $(FOREIGN),--foreign $(FOREIGN)) \
+		$(if $(LIMIT),--limit $(LIMIT))
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py

@@ -17,6 +17,8 @@ from smith.sandbox.bubblewrap import Bubblewrap
 
 # Nothing is left to luck: the same examples every time, and no deadline that a busy machine could miss.
 settings.register_profile("smith", deadline=None, derandomize=True)
+# For `make fuzz`: other examples each time, and many.
+settings.register_profile("fuzz", deadline=None, max_examples=4000, print_blob=True)
 settings.load_profile("smith")
 
 

@@ -24,7 +24,7 @@ ORDER = [
     {"mine", "harness", "gateway"},
     {"freeze", "mutate"},
     {"grade"},
-    {"validate", "evaluate"},
+    {"validate", "evaluate", "redteam"},
     {"author"},
     {"report"},
     {"export"},

@@ -27,6 +27,7 @@ from smith.freeze.panels import StoredReceipt, receipts_of
 from smith.gpus.machine import Machine
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.receipt import Verdict
 from smith.validate.devices import choose_device
@@ -69,7 +70,7 @@ def command(
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
         with devices.bench(found, box, name, purpose=f"grade {bundle.id}", step=step) as bench:
-            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, step=step)
+            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, emptier=hollow, step=step)
     if as_json:
         print_json(document(result))
     else:

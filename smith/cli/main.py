@@ -29,6 +29,7 @@ COMMANDS = {
     "task": ("smith.cli.task", "Show, verify or open a task bundle."),
     "panel": ("smith.cli.panel", "Make, show or check a panel."),
     "grade": ("smith.cli.grade", "Grade a patch on a task."),
+    "redteam": ("smith.cli.redteam", "Attack the grader with every known reward hack."),
     "eval": ("smith.cli.evaluate", "Run an agent over a panel."),
     "resume": ("smith.cli.resume", "Go on with an interrupted run."),
     "runs": ("smith.cli.runs", "List runs."),

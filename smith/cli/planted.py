@@ -18,6 +18,8 @@ def fault_table(planted: Sensitivity) -> Table:
         shown.add_column(name, justify="right" if name == "seconds" else "left", overflow="fold")
     for fault in planted.faults:
         said = f"{fault.caught_by} ({fault.detail})" if fault.caught_by else fault.detail
+        if fault.seed is not None:
+            said = f"with seeds moved by {fault.seed}: {fault.seed_test}"
         shown.add_row(
             Text(fault.operator),
             Text(f"{fault.file.rpartition('/')[2]}:{fault.line}"),

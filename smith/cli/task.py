@@ -106,6 +106,9 @@ def _planted(task: str, receipts: list[Receipt], every: bool) -> None:
             where = f" in {fault.kernel}" if fault.kernel else ""
             screen.print()
             screen.print(Text(f"{fault.name}{where}: every test passes with it", style="bold"), soft_wrap=True)
+            if fault.seed is not None:
+                words = f"with the seeds of the tests moved by {fault.seed} this one does not: {fault.seed_test}"
+                screen.print(Text(words), soft_wrap=True)
             screen.print(Text(fault.diff.rstrip("\n")), soft_wrap=True)
 
 

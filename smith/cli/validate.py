@@ -101,7 +101,9 @@ def command(
     facts to be checked again (made by an earlier version) is replaced. Exit status 1 where a task is not valid.
     With --sanitize one more run of both is watched: what it finds stands in the receipt, and the verdict does not hang
     on it. With --targets every distinct launch of a kernel that the tests made is compiled for each target; that needs
-    no GPU and does not change the verdict.
+    no GPU and does not change the verdict. With --workloads the calls of the tests are recorded beside the receipt, and
+    every grade needs agreement with the reference in them; a performance task on cpu without a workload file is timed
+    on them.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too

@@ -18,6 +18,7 @@ from smith.git.patches import diff
 from smith.git.trees import materialise, snapshot
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.grade.trial import Bench
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
@@ -170,6 +171,7 @@ def run_attempt(
         environment,
         save=job.folder / GRADE,
         sanitize=config.sanitize,
+        emptier=hollow,
         step=step,
     )
     return attempt, graded

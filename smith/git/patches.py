@@ -152,6 +152,9 @@ def _refuse(said: str, rule: str) -> NoReturn:
             rule = "malformed"
     if path and unsafe(path.encode("utf-8", "surrogateescape")):
         raise PatchError("the patch leaves the tree", rule="escapes_tree", path=path)
+    if not lines and "apply.c:" in said:
+        # git's own assertions: `patch->is_new <= 0` is one that a bent header breaks.
+        raise PatchError("the patch is malformed: git breaks off over it", rule="malformed")
     if not lines:
         raise CommandFailed(["git", "apply"], "failed without a word", said)
     detail = lines[0].split(": ", 1)[1]

@@ -15,12 +15,14 @@ from smith.freeze.hidden import steers_tests
 from smith.freeze.panels import StoredReceipt
 from smith.freeze.workloads import load_workload
 from smith.git.patches import Change, apply, changes
-from smith.git.trees import read_blobs
+from smith.git.trees import list_tree, read_blobs
 from smith.grade.clean import not_clean
 from smith.grade.devices import hardware_of
+from smith.grade.integrity import NATIVE, Emptier, Integrity, run_guarded
 from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.oracle import ask
-from smith.grade.timing import CannotTime, measure
+from smith.grade.seal import digest
+from smith.grade.timing import CannotTime, Tampered, measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
@@ -45,12 +47,14 @@ def grade(
     *,
     save: Path | None = None,
     sanitize: bool = False,
+    emptier: Emptier | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> Grade:
     """The verdict on ``patch``. With ``save`` a failing grade is written there first, and replaced at the end.
 
     With ``sanitize`` what passes is run once more under the sanitizer, and fails as ``not_clean`` where that sees a
-    fault; on devices other than the interpreter a note says that nobody looked.
+    fault; on devices other than the interpreter a note says that nobody looked. With ``emptier`` native kernels are
+    emptied and what still passes is refused; without, a note says that nobody did.
 
     Whatever the submission does is a verdict; only smith's own faults raise.
     """
@@ -62,6 +66,8 @@ def grade(
     notes = (f"the environment is not the receipt's: {unlike}",) if unlike else ()
     if sanitize and not receipt.device.startswith("interpreter"):
         notes = (*notes, f"not sanitized: the sanitizer watches the interpreter only, and this is {receipt.device}")
+    if emptier is None and NATIVE & set(bundle.spec.languages):
+        notes = (*notes, "native kernels were not emptied: whether the tests need them was not asked")
     shape: dict[str, object] = {
         "task": bundle.id,
         "tree": bundle.tree,
@@ -119,12 +125,24 @@ def grade(
     with trial(bench, bundle, environment, tree) as place:
         if place.build_error:
             return verdict(GradeVerdict.FAILED, [Reason(code="build_failed", detail=place.build_error)])
-        run = place.run(ids)
+        place.lay_out()
+        sealed = digest(place)
+        guarded = run_guarded(place, ids)
+        run, integrity = guarded.run, Integrity(place, receipt, submission, guarded, emptier)
+        owned = integrity.first()
+        if owned is None and run.complete and _all_pass(run) and not _tampered(run):
+            step("checks")
+            owned = integrity.second()
+        if owned is None and digest(place) != sealed:
+            detail = "the toolchain, smith's modules or hidden tests have changed"
+            owned = GradeVerdict.TAMPERED, Reason(code="toolchain", detail=detail)
         watched = place.run(ids, sanitize=True) if watch and run.complete and _all_pass(run) else None
     results = run.by_id()
     tests = tuple(results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in ids)
     f2p, p2p = (_count(results, wanted) for wanted in (receipt.fail_to_pass, receipt.pass_to_pass))
     kind, reasons = decide(run, tests, f2p, p2p)
+    if owned is not None and kind is not GradeVerdict.TAMPERED:
+        kind, reasons = owned[0], (owned[1],)
     if kind is GradeVerdict.SOLVED and is_asked(bundle, receipt.device):
         files = touched(bench.store, bundle, submission)
         idle = [i for i in receipt.fail_to_pass if not own_launches(bundle, results[i], files)]
@@ -160,7 +178,10 @@ def grade(
     except CannotTime as error:
         # What only the baseline fails is no fault of the submission's.
         kind = GradeVerdict.FAILED if error.candidate else GradeVerdict.INFRA
-        reason = Reason(code="workload_failed", detail=str(error))
+        code = "workload_failed"
+        if isinstance(error, Tampered) and error.candidate:
+            kind, code = GradeVerdict.TAMPERED, "timing"
+        reason = Reason(code=code, detail=str(error))
         return verdict(kind, [reason], f2p=f2p, p2p=p2p, tests=tests, speedup_reason="workload_failed")
     if bundle.spec.variant is Variant.OPTIMIZE:
         notes = (*notes, f"{bundle.id}: {timing.geomean:.2f}x; validation found {receipt.timing.geomean:.2f}x")
@@ -190,7 +211,7 @@ def decide(
     run: TestRun, tests: Sequence[TestResult], f2p: Count, p2p: Count
 ) -> tuple[GradeVerdict, tuple[Reason, ...]]:
     """The verdict from typed results: everything expected must have passed, over a channel that was whole."""
-    if run.note.startswith("tampered") or "; tampered" in run.note:
+    if _tampered(run):
         return GradeVerdict.TAMPERED, (Reason(code="channel", detail=run.note),)
     missed = [t for t in tests if t.outcome is not Outcome.PASSED]
     reasons = tuple(
@@ -208,6 +229,10 @@ def decide(
     return GradeVerdict.FAILED, reasons
 
 
+def _tampered(run: TestRun) -> bool:
+    return run.note.startswith("tampered") or "; tampered" in run.note
+
+
 def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:
     """The tree of the submission. Raises :class:`PatchError` with the rule and the path where it is not allowed."""
     if len(patch) > MAX_PATCH_BYTES:
@@ -221,6 +246,7 @@ def checked_tree(bundle: Bundle, patch: bytes, bench: Bench) -> str:
     for change in touched:
         for path in filter(None, (change.path, change.old_path)):
             _check_path(path, change, bundle, allowed)
+    _check_case(bundle, tree, touched, bench)
     sizes = dict(read_blobs(repo, [c.new_oid for c in touched if set(c.new_oid) != {"0"}]))
     total = sum(len(data) for data in sizes.values() if data is not None)
     if total > 4 * MAX_PATCH_BYTES:
@@ -239,6 +265,19 @@ def _check_path(path: str, change: Change, bundle: Bundle, allowed: Sequence[re.
     if change.new_mode in ("120000", "160000") and change.new_mode != change.old_mode:
         what = "symbolic link" if change.new_mode == "120000" else "submodule"
         raise PatchError(f"a new {what} is not allowed", rule=what.replace(" ", "_"), path=path)
+
+
+def _check_case(bundle: Bundle, tree: str, touched: Sequence[Change], bench: Bench) -> None:
+    """Raise where a new path is another one's but for upper and lower case: where case does not count, one of the two
+    is lost, and which one is luck."""
+    new = {c.path for c in touched if c.status in "AR"}
+    paths = [e.path.decode("utf-8", "surrogateescape") for e in list_tree(bench.store.scratch, tree)] if new else []
+    first: dict[str, str] = {}
+    for path in paths:
+        other = first.setdefault(path.casefold(), path)
+        if other != path and new & {path, other}:
+            detail = f"differs from {other} in upper and lower case only"
+            raise PatchError(detail, rule="case_collision", path=path)
 
 
 def _all_pass(run: TestRun) -> bool:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
@@ -39,6 +39,8 @@ LIMIT_S = 900.0
 """After so long no further block is begun."""
 PROCESS_S = 120.0
 MAX_BYTES = 4 << 20
+SLOWEST, SLACK_S = 0.75, 1.0
+"""How far a timed process's clock may be from ours over its whole life."""
 
 METHOD = (
     "results compared first on fresh inputs; blocks of baseline, candidate and baseline again in random order, each in "
@@ -71,6 +73,10 @@ class CannotTime(Unavailable):
         self.candidate = candidate
 
 
+class Tampered(CannotTime):
+    """The candidate reached for the clock, the statistics or the report, or left work behind the clock's back."""
+
+
 class TooNoisy(CannotTime):
     """Something else disturbed every block."""
 
@@ -82,12 +88,15 @@ def measure(
     base: str,
     candidate: str,
     recorded: Workload | None = None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> Timing:
     """The speed-up of tree ``candidate`` over tree ``base`` on the bundle's workloads; where it has none, on the calls
     that were ``recorded``.
 
     First both compute every case on the same fresh inputs, and the results are compared: what is timed must be right at
-    the sizes at which it is timed. Raises :class:`CannotTime` where a workload does not run or results differ.
+    the sizes at which it is timed. After ``limit_s`` no further block is begun. Raises :class:`CannotTime` where a
+    workload does not run or results differ.
     """
     if is_gpu(bench.device):
         # A clock of the host beside a GPU that works on its own would measure how fast launches are queued.
@@ -117,7 +126,9 @@ def measure(
 
         seed = secrets.randbelow(1 << 31)
         compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
-        return measure_blocks(bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch)
+        return measure_blocks(
+            bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch, limit_s
+        )
 
 
 def as_cases(recorded: Workload) -> str:
@@ -133,7 +144,7 @@ def as_cases(recorded: Workload) -> str:
     )
 
 
-def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch) -> Timing:
+def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch, limit_s: float = LIMIT_S) -> Timing:
     """Measure blocks until the answer is certain. ``leg`` samples the candidate (True) or the baseline.
 
     Each leg is a fresh process, with inputs drawn from a seed that the legs of a block share. Raises
@@ -141,7 +152,7 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
     """
     blocks: list[Block] = []
     void: list[str] = []
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + limit_s
     draw = secrets.SystemRandom()
     while len(blocks) < MOST_BLOCKS and len(void) < MOST_VOID and (not blocks or time.monotonic() < end):
         order = [False, True, False]
@@ -218,7 +229,7 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
     reader, writer = os.pipe()
     with ThreadPoolExecutor(1) as pool, os.fdopen(reader, "rb") as pipe:
         # Read all the while: results may be more than a pipe holds.
-        data = pool.submit(pipe.read, MAX_BYTES)
+        data = pool.submit(_read, pipe)
         try:
             done = stage.run(
                 stage.module(
@@ -231,7 +242,7 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
             )
         finally:
             os.close(writer)
-        said = data.result()
+        said, heard_s = data.result()
     try:
         document = json.loads(said)
         cases, used = document["cases"], float(document["processor_s"])
@@ -243,4 +254,33 @@ def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bo
         raise CannotTime(
             f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
         ) from error
+    fault = _fault(said, document, heard_s)
+    if fault:
+        raise Tampered(f"the workload {file.name}: {fault}", candidate=candidate)
     return dict(cases), used
+
+
+def _read(pipe: BinaryIO) -> tuple[bytes, float]:
+    """All that is sent, and the seconds from the first byte of it to the last by our own clock."""
+    found, first, last = b"", 0.0, 0.0
+    while len(found) < MAX_BYTES and (data := os.read(pipe.fileno(), 1 << 16)):
+        last = time.monotonic()
+        first = first or last
+        found += data
+    return found, last - first
+
+
+def _fault(said: bytes, document: dict[str, Any], heard_s: float) -> str:
+    """What of a timed process's own account cannot be; empty where all is well."""
+    if said[:1] != b" " or said[1:2] == b" ":
+        return "the process was begun anew while it was timed"
+    altered = document.get("altered")
+    if not isinstance(altered, list) or altered:
+        return f"altered {', '.join(map(str, altered[:5])) if isinstance(altered, list) else 'the report'}"
+    elapsed = document.get("elapsed_s")
+    if not isinstance(elapsed, float) or not heard_s * SLOWEST - SLACK_S <= elapsed <= heard_s / SLOWEST + SLACK_S:
+        return f"its clock says {elapsed!r:.10} s where ours says {heard_s:.2f} s"
+    for case, figures in document["cases"].items():
+        if figures.get("left", 0):
+            return f"{case}: threads or processes go on working when the call has returned"
+    return ""

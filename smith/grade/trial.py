@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from smith.freeze.bundle import Bundle, Store
 from smith.git.patches import apply
 from smith.git.trees import materialise, overlay
+from smith.grade.canaries import mixed
 from smith.grade.quiet import shared
 from smith.harness.build import build
 from smith.harness.compiling import CompiledSide, compile_launches
@@ -75,8 +77,10 @@ class Trial:
         capture: Capture | None = None,
         record: Record | None = None,
         stop_at_failure: bool = False,
+        among: Mapping[str, Sequence[str]] | None = None,
     ) -> TestRun:
         """Run ``ids`` in this order, those of one file in one process, file by file; those ``alone`` in one each.
+        ``among`` names further ids by folder, which are run at drawn places in each process of that folder.
 
         With ``stop_at_failure`` those behind the first that does not pass are not run. A collection error fails a whole
         file; run apart, one file's error can not make another file's ids fail. Under the sanitizer each id has more
@@ -84,8 +88,47 @@ class Trial:
         """
         limit = self.bundle.selection.id_timeout_s * (SANITIZER_SLOWER if sanitize else 1)
         groups = grouped(
-            self.bundle, ids, limit, stop_after_s=stop_after_s, alone=alone, stop_at_failure=stop_at_failure
+            self.bundle,
+            ids,
+            limit,
+            stop_after_s=stop_after_s,
+            alone=alone,
+            stop_at_failure=stop_at_failure,
+            among=among or {},
         )
+        return self._run_groups(groups, seed=seed, sanitize=sanitize, capture=capture, record=record)
+
+    def checks(self, sets: Sequence[Sequence[str]], seconds: float, *, broken: bool) -> TestRun:
+        """Run each set of ids in a process of its own, all in one sandbox; with every kernel ``broken`` on purpose.
+
+        ``seconds`` is what a set should take without imports; ten times as long it may.
+        """
+        limit = self.bundle.selection.id_timeout_s
+        wall = IMPORT_S + limit + 10 * seconds
+        groups = [Group(tuple(ids), id_timeout_s=limit, wall_s=wall, broken=broken) for ids in sets if ids]
+        return self._run_groups(groups) if groups else TestRun(results=())
+
+    def lay_out(self) -> None:
+        """Put smith's own modules into the place, as every run does."""
+        bench = self.bench
+        Stage(
+            bench.sandbox, self.place, self.environment, self.bundle.recipe, bench.device, self.bundle.prelude
+        ).lay_out()
+
+    @property
+    def source_inside(self) -> str:
+        """The source root as tests see it."""
+        return "/smith/source" if self.bench.sandbox.remaps else str(self.place.source)
+
+    def _run_groups(
+        self,
+        groups: Sequence[Group],
+        *,
+        seed: int = 0,
+        sanitize: bool = False,
+        capture: Capture | None = None,
+        record: Record | None = None,
+    ) -> TestRun:
         # Tests wait while somebody measures.
         with shared(self.bench.store.layout.quiet):
             return join(
@@ -129,15 +172,20 @@ def grouped(
     stop_after_s: float | None = None,
     alone: Collection[str] = (),
     stop_at_failure: bool = False,
+    among: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Group]:
-    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``."""
+    """``ids`` by the processes that they share: one for each file, one for each that is run ``alone``.
+
+    ``among`` names further ids by folder, which are put at drawn places among those of each process of that folder.
+    """
     members: dict[str, list[str]] = {}
     for test_id in ids:
         members.setdefault(test_id if test_id in alone else test_id.split("::", 1)[0], []).append(test_id)
     groups = []
-    for group in members.values():
+    for name, own in members.items():
+        group = mixed(own, (among or {}).get(str(PurePosixPath(name.partition("::")[0]).parent), ()))
         stop = stop_after_s
-        if stop is not None and group[0].split("::", 1)[0] in bundle.selection.guards:
+        if stop is not None and name.split("::", 1)[0] in bundle.selection.guards:
             stop /= 4
         wall = limit * len(group) if stop is None else stop + limit
         groups.append(
@@ -166,6 +214,7 @@ def join(runs: Sequence[TestRun]) -> TestRun:
         uncaptured=sum(r.uncaptured for r in runs),
         recorded=tuple(call for r in runs for call in r.recorded),
         unrecorded=tuple(one for r in runs for one in r.unrecorded),
+        altered=tuple(dict.fromkeys(name for r in runs for name in r.altered)),
     )
 
 

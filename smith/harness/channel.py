@@ -25,6 +25,7 @@ from smith.records.workload import CallSpec, LeftOut
 MAX_RECORD = 1 << 20
 MAX_TOTAL = 512 << 20
 MAX_FINDINGS = 100
+MAX_ALTERED = 200
 
 
 class Hello(Record):
@@ -134,6 +135,8 @@ class End(Record):
     """Launches that were to be told and were too many or too large."""
     unrecorded: tuple[LeftOut, ...] = Field(default=(), max_length=100)
     """Calls that were to be recorded and cannot be made again."""
+    altered: tuple[str, ...] = Field(default=(), max_length=MAX_ALTERED)
+    """What of the test framework, comparisons, clocks and hooks is not as it was before the repository was loaded."""
 
 
 class ChildEnded(Record):

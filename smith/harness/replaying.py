@@ -25,6 +25,8 @@ START_S = 180.0
 """What starting and importing may take at worst, on a busy machine."""
 PASSES = 2
 MOST_RESULTS = 256
+MOST_DEPTH = 24
+LAYOUTS = ("contiguous", "strided", "broadcast")
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _read(data: bytes, calls: int, into: Replayed) -> bool:
 def _take(record: Mapping[str, Any], data: bytes, offset: int, calls: int, into: Replayed) -> int:
     """Take in one record; where the next begins."""
     if "broken" in record:
-        into.broken = f"no call could be made: {str(record['broken'])[:300]}"
+        into.broken = f"no call could be made: {_printable(record['broken'])}"
         return offset
     number = record.get("begin", record.get("call"))
     if type(number) is not int or not 0 <= number < calls:
@@ -164,7 +166,7 @@ def _take(record: Mapping[str, Any], data: bytes, offset: int, calls: int, into:
         raise _Malformed("a call that was not begun")
     some = into.outcomes.setdefault(number, [])
     if "error" in record:
-        some.append(Outcome(error=str(record["error"])[:300]))
+        some.append(Outcome(error=_printable(record["error"]) or "an error without words"))
         return offset
     if record.get("pass") != len(some) or len(some) >= PASSES:
         raise _Malformed("a pass out of order")
@@ -178,7 +180,7 @@ def _outcome(record: Mapping[str, Any], data: bytes, offset: int) -> tuple[Outco
     try:
         outputs = record["outputs"]
         outcome = Outcome(
-            skeleton=record["skeleton"],
+            skeleton=_shallow(record["skeleton"]),
             outputs=tuple(reader.take(one) for one in _some(outputs)),
             shares=tuple((_numbers(one["shares"]), _numbers(one["among"])) for one in outputs),
             grads=tuple(None if one is None else reader.take(one) for one in _some(record["grads"])),
@@ -200,12 +202,29 @@ class _Blobs:
     def take(self, told: Mapping[str, Any]) -> Array:
         """The next. Raises :class:`ValueError` where its length is not that of its shape and type."""
         shape, dtype, size = _numbers(told["shape"]), str(told["dtype"]), told["bytes"]
+        if told["layout"] not in LAYOUTS:
+            raise ValueError("of no known layout")
         end = self.offset + expected_bytes(shape, dtype)
         if type(size) is not int or self.offset + size != end or end > len(self._data):
             raise ValueError("of another length than it says")
-        array = Array(shape, dtype, str(told["layout"])[:20], self._data[self.offset : end])
+        array = Array(shape, dtype, told["layout"], self._data[self.offset : end])
         self.offset = end
         return array
+
+
+def _shallow(skeleton: Any, depth: int = 0) -> Any:
+    """A structure that is not nested too deep to be walked."""
+    if depth > MOST_DEPTH:
+        raise ValueError("nested too deep")
+    if isinstance(skeleton, (dict, list)):
+        for one in skeleton.values() if isinstance(skeleton, dict) else skeleton:
+            _shallow(one, depth + 1)
+    return skeleton
+
+
+def _printable(words: Any) -> str:
+    """What a process said, fit for a line of a report."""
+    return "".join(c if c.isprintable() else "?" for c in str(words)[:300])
 
 
 def _some(values: Any) -> Sequence[Any]:

@@ -86,6 +86,8 @@ class Group:
     id_timeout_s: float
     wall_s: float
     stop_after_s: float | None = None
+    broken: bool = False
+    """Kernels are broken on purpose: see :mod:`smith.device.interpreter.broken`."""
     stop_at_failure: bool = False
     """After an id that does not pass nothing more is run, of later groups neither."""
 
@@ -185,6 +187,7 @@ def plan_of(group: Group) -> tuple[Plan, frozenset[str]]:
         "id_timeout_s": group.id_timeout_s,
         "stop_after_s": group.stop_after_s,
         "stop_at_failure": group.stop_at_failure,
+        "broken": group.broken,
         "wall_s": group.wall_s,
     }
     return plan, frozenset(expected)
@@ -204,6 +207,7 @@ def run_of(group: Group, session: Session) -> TestRun:
         uncaptured=account.end.uncaptured if account.end else 0,
         recorded=tuple(account.recorded),
         unrecorded=account.end.unrecorded if account.end else (),
+        altered=account.end.altered if account.end else (),
     )
 
 

@@ -136,7 +136,7 @@ class Stage:
         more: Sequence[Bind] = (),
     ) -> Ended:
         """Run a command in fresh scratch space, starting in ``tmp``; ``more`` is shown besides."""
-        self._lay_out()
+        self.lay_out()
         return self.sandbox.run(
             Command(
                 argv,
@@ -150,12 +150,7 @@ class Stage:
             )
         )
 
-    def show(self) -> None:
-        """Lay out what smith shows, for somebody who runs a command in the sandbox by himself. Scratch space is
-        emptied."""
-        self._lay_out()
-
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         """Fresh scratch folders, and copies of what smith shows: one bind, and the checkout stays out of sight."""
         self.place.refresh()
         package, here = self.place.lib / "smith", Path(smith.__file__).parent

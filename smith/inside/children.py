@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 PR_SET_DUMPABLE = 4
@@ -43,14 +43,22 @@ def read_line(fd: int) -> bytes:
     return bytes(line)
 
 
-def emptied(folders: Iterable[str]) -> bool:
-    """Remove everything in ``folders``; whether nothing is left. By coreutils, for folders nested thousands deep."""
-    entries = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
+def entries(folders: Iterable[str]) -> list[str]:
+    """Paths of what lies in those of ``folders`` that exist."""
+    return [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
+
+
+def emptied(folders: Iterable[str], kept: Container[str]) -> bool:
+    """Remove everything in ``folders`` but ``kept`` (which may be mounted there); whether nothing else is left.
+
+    By coreutils, for folders nested thousands deep.
+    """
+    left = [entry for entry in entries(folders) if entry not in kept]
     for command in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-        entries = [entry for entry in entries if os.path.lexists(entry)]
-        if entries:
-            subprocess.run([*command, "--", *entries], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return not any(map(os.path.lexists, entries))
+        left = [entry for entry in left if os.path.lexists(entry)]
+        if left:
+            subprocess.run([*command, "--", *left], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return not any(map(os.path.lexists, left))
 
 
 def run_child(work: Callable[[], int], *, wall_s: float, close: Iterable[int], alone: bool) -> Status:

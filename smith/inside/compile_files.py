@@ -31,8 +31,8 @@ def command(plan: dict[str, Any], target: str, file: str, out: str, *, stand_ins
     """One file for one target, to assembly. Warnings are of no interest, and each error names its kind."""
     words = [
         plan["clang"], "-x", "hip", "--cuda-device-only", f"--offload-arch={target}", "-O3", STANDARD, "-S", "-w",
-        "-D__HIP_PLATFORM_AMD__=1", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=40",
-        "-fdiagnostics-show-category=name",
+        "-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1", "-fno-color-diagnostics", "-fno-caret-diagnostics",
+        "-ferror-limit=40", "-fdiagnostics-show-category=name",
     ]  # fmt: skip
     if stand_ins:
         words += ["-nogpuinc", "-nogpulib", f"-I{STAND_INS}", "-include", "__clang_hip_runtime_wrapper.h"]
@@ -67,7 +67,7 @@ def probe(plan: dict[str, Any], text: str, target: str, *, stand_ins: bool) -> s
         argv = [word for word in argv if word not in ("-include", "__clang_hip_runtime_wrapper.h")]
     status, said = ran(argv, plan["root"], PROBE_S)
     lines = [line for line in said.splitlines() if "error:" in line]
-    return "" if status == 0 else (lines[0] if lines else f"status {status}")[:400]
+    return "" if status == 0 else (lines[0].partition(";")[0] if lines else f"status {status}")[:400]
 
 
 def compiled(plan: dict[str, Any], path: str, target: str, number: int, stand_ins: bool) -> dict[str, Any]:

@@ -131,7 +131,10 @@ def fill_of(torch: Any, value: Any, dtype: str) -> Description:
     if dtype == "bool":
         return {"kind": "share", "mean": float(value.float().mean()) if count else 0.0}
     if dtype in ("float16", "bfloat16", "float32", "float64"):
-        return _floats(torch, value.double().flatten())
+        fill = _floats(torch, value.double().flatten())
+        if not all(math.isfinite(number) for number in fill.values() if isinstance(number, float)):
+            raise Unrebuildable("odd", "values whose mean or deviation is no number")
+        return fill
     return _whole(torch, value.long(), dtype)
 
 

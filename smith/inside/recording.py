@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
@@ -31,7 +31,9 @@ MOST = 200
 MOST_BYTES = 4 << 20
 MOST_OF_ONE = 1 << 18
 MOST_OUTPUTS = 64
+MOST_STATE = 256
 BUILT = "_smith_built"
+FLOATING = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
 
 
 class _Pending:
@@ -64,7 +66,8 @@ class Recorder:
         """Module and name by which tests reach a thing: where it is defined is the package's own business."""
         self._wrapped: dict[int, Any] = {}
         self._wrappers: set[int] = set()
-        self._patched: set[type] = set()
+        self._patched = False
+        self._places: dict[str, str | None] = {}
         self._mark = 0
         self._owner: _Pending | None = None
         """Whose gradient is being computed, as far as is known."""
@@ -113,8 +116,10 @@ class Recorder:
     def _relative(self, file: Any) -> str | None:
         if not isinstance(file, str):
             return None
-        path = os.path.realpath(file)
-        return path[len(self._root) :] if path.startswith(self._root) else None
+        if file not in self._places:
+            path = os.path.realpath(file)
+            self._places[file] = path[len(self._root) :] if path.startswith(self._root) else None
+        return self._places[file]
 
     def _owned(self, value: Any) -> bool:
         module = sys.modules.get(getattr(value, "__module__", None) or "")
@@ -173,40 +178,33 @@ class Recorder:
         return wrapper
 
     def _patch_classes(self) -> None:
+        """Where all function classes and modules are called and made; each call looks whose it is."""
         torch = sys.modules.get("torch")
-        if torch is None:
+        if torch is None or self._patched:
             return
-        for cls in _below(torch.autograd.Function):
-            if cls not in self._patched and self._owned(cls):
-                self._patched.add(cls)
-                self._patch_autograd(cls)
-        for cls in _below(torch.nn.Module):
-            if cls not in self._patched and self._owned(cls):
-                self._patched.add(cls)
-                self._patch_module(cls)
+        self._patched = True
+        apply, call = torch.autograd.Function.apply.__func__, torch.nn.Module.__call__
 
-    def _patch_autograd(self, cls: Any) -> None:
-        original = cls.apply
+        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = functools.partial(apply, cls)
+            if not self._owned(cls):
+                return bound(*args, **kwargs)
+            return self._enter("autograd", cls, bound, args, kwargs)
 
-        def apply(*args: Any, **kwargs: Any) -> Any:
-            return self._enter("autograd", cls, original, args, kwargs)
-
-        cls.apply = staticmethod(apply)
-
-    def _patch_module(self, cls: Any) -> None:
-        make, call = cls.__init__, cls.__call__
-
-        @functools.wraps(make)
-        def __init__(instance: Any, *args: Any, **kwargs: Any) -> None:
-            if BUILT not in instance.__dict__:
+        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            instance = object.__new__(cls)
+            if self._owned(cls):
                 instance.__dict__[BUILT] = self._made(args, kwargs)
-            make(instance, *args, **kwargs)
+            return instance
 
-        def __call__(instance: Any, *args: Any, **kwargs: Any) -> Any:
-            bound = functools.partial(call, instance)
-            return self._enter("module", type(instance), bound, args, kwargs, instance)
+        def called(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._owned(type(instance)):
+                return call(instance, *args, **kwargs)
+            return self._enter("module", type(instance), functools.partial(call, instance), args, kwargs, instance)
 
-        cls.__init__, cls.__call__ = __init__, __call__
+        torch.autograd.Function.apply = classmethod(applied)
+        torch.nn.Module.__new__ = staticmethod(new)
+        torch.nn.Module.__call__ = called
 
     def _made(self, args: Any, kwargs: Any) -> Any:
         describer = Describer(sys.modules["torch"])
@@ -272,6 +270,8 @@ class Recorder:
             if not isinstance(built, tuple):
                 raise built if isinstance(built, Unrebuildable) else Unrebuildable("not_made_here")
             call["made_with"], call["made_with_named"] = built
+            if len(state_of(instance)) > MOST_STATE:
+                raise Unrebuildable("too_large", f"a module of more than {MOST_STATE} tensors")
             call["state"] = [{"name": n, "tensor": describer.tensor(t)} for n, t in state_of(instance)]
             call["training"] = bool(instance.training)
             describer.tensors += [t for _, t in state_of(instance)]
@@ -284,14 +284,17 @@ class Recorder:
         """Note which tensors of the result a gradient comes back to."""
         torch = sys.modules["torch"]
         for number, tensor in enumerate(tensors_of(torch, result)[:MOST_OUTPUTS]):
-            if tensor.requires_grad and tensor.grad_fn is not None and tensor.dtype.is_floating_point:
+            if tensor.requires_grad and tensor.grad_fn is not None and str(tensor.dtype) in FLOATING:
 
                 def note(grad: Any, number: int = number) -> None:
                     self._settle()
                     self._owner = pending
                     if self._running and number not in pending.upstream:
                         dtype = str(grad.dtype).removeprefix("torch.")
-                        fill = fill_of(torch, grad.detach(), dtype)
+                        try:
+                            fill = fill_of(torch, grad.detach(), dtype)
+                        except Unrebuildable:
+                            return  # such a gradient cannot be drawn; the call is recorded without
                         pending.upstream[number] = {"shape": list(grad.shape), "dtype": dtype, "fill": fill}
 
                 tensor.register_hook(note)
@@ -357,12 +360,6 @@ def tensors_of(torch: Any, value: Any, depth: int = 0) -> list[Any]:
     return [tensor for item in items for tensor in tensors_of(torch, item, depth + 1)]
 
 
-def _below(base: Any) -> Iterator[Any]:
-    for cls in base.__subclasses__():
-        yield cls
-        yield from _below(cls)
-
-
 def imported_names(file: str) -> list[tuple[str, str, str]]:
     """What a file imports by name from where: its own name for it, the module, the name there."""
     try:
@@ -381,6 +378,8 @@ def imported_names(file: str) -> list[tuple[str, str, str]]:
 def _named(owner: Any, known_as: tuple[str, str] | None) -> dict[str, str]:
     """Under which name another process finds it. Raises :class:`Unrebuildable` where it finds something else."""
     module, name = known_as or (str(owner.__module__), str(owner.__qualname__))
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise Unrebuildable("not_importable", f"{module}.{name}")
     found: Any = sys.modules.get(module) or importlib.import_module(module)
     try:
         for part in name.split("."):

@@ -24,11 +24,13 @@ Findings = Callable[[], list[dict[str, Any]]]
 
 
 Uncaptured = Callable[[], int]
+Altered = Callable[[Any], list[str]]
 
 
 class Reporter:
     """``plan`` is what the harness sent; ``launches`` gives and forgets the kernel launches counted so far, and
-    ``findings`` what the sanitizer saw; ``uncaptured`` says how many launches could not be told."""
+    ``findings`` what the sanitizer saw; ``uncaptured`` says how many launches could not be told, and ``altered`` what
+    of the test framework is not as it was."""
 
     def __init__(
         self,
@@ -37,9 +39,11 @@ class Reporter:
         launches: Launches,
         findings: Findings = lambda: [],
         uncaptured: Uncaptured = lambda: 0,
+        altered: Altered = lambda config: [],
     ) -> None:
         self._send = send
         self._launches, self._findings, self._uncaptured = launches, findings, uncaptured
+        self._altered, self._config = altered, None
         self.unrecorded: Callable[[], list[dict[str, Any]]] = lambda: []
         """Calls that were to be recorded and could not be."""
         self._root = os.path.realpath(plan["root"])
@@ -69,6 +73,7 @@ class Reporter:
 
     def pytest_configure(self, config: Any) -> None:
         """Let strict markers name the marks of plug-ins that are switched off."""
+        self._config = config
         for name in MARKERS:
             config.addinivalue_line("markers", f"{name}: of a plug-in that is switched off")
 
@@ -160,7 +165,9 @@ class Reporter:
         if not self.ended:
             self.ended = True
             left = {"unrecorded": found} if (found := self.unrecorded()) else {}
-            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured(), **left)
+            altered = [] if self._only_collect else self._altered(self._config)
+            more = {"altered": altered} if altered else {}
+            self._send("end", status=status, stopped=self._stopped, uncaptured=self._uncaptured(), **left, **more)
 
     def _report(self) -> bool:
         """Send the result of the current id; whether it passed."""

@@ -4,11 +4,12 @@ The first line prepares the process: ``root``, ``python_path``, ``preload``, ``d
 ``pytest_args``, ``seed``, ``alone``, ``sanitize``, ``key`` (hexadecimal), ``channel`` (a descriptor) and ``channels``
 (those of all plans).
 Each further line is one plan, run in a forked child of its own: ``mode`` (``collect`` or ``run``), ``files``, ``ids``,
-``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``key`` and ``channel``. Libraries and device are
-loaded once, before the fork; no code of the repository runs in the process that reads the plans.
+``id_timeout_s``, ``stop_after_s``, ``stop_at_failure``, ``wall_s``, ``broken``, ``key`` and ``channel``. Libraries and
+device are loaded once, before the fork; no code of the repository runs in the process that reads the plans.
 
 Plans may be of several trees: each then names its ``root`` and its ``series``. Between two series everything in the
-folders ``scratch`` is removed, after ``begin_until_s`` seconds none is begun, and a failure stops only its own.
+folders ``scratch`` that was not there at first is removed, after ``begin_until_s`` seconds none is begun, and a failure
+stops only its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Any
 import pytest
 
 from smith.inside.channel import Send, open_channel
-from smith.inside.children import emptied, hide, read_line, run_child
+from smith.inside.children import emptied, entries, hide, read_line, run_child
+from smith.inside.guard import Guard
 from smith.inside.outcomes import text_of
 from smith.inside.reporter import Findings, Launches, Reporter, Uncaptured, uncollected
 from smith.inside.seeds import seed_all
@@ -36,6 +38,7 @@ UNWANTED = {
     "random_order", "xdist",
 }  # fmt: skip
 SANITIZER = "smith.device.interpreter.sanitizer"
+BROKEN = "smith.device.interpreter.broken"
 UNUSABLE = int(pytest.ExitCode.USAGE_ERROR)
 OPTIONS = [
     "-o", "addopts=", "-o", "log_cli=false", "-o", "console_output_style=classic",
@@ -60,6 +63,7 @@ def main() -> int:
     error = _device(shared["device_plugin"], shared["sanitize"])
     if prelude is not None:
         os.environ["SMITH_PRELUDE"] = prelude
+    there = set(entries(shared["scratch"]))
     began, series, given_up = time.monotonic(), None, set()
     for number, line in enumerate(iter(lambda: read_line(0), b"")):
         plan = {**shared, **json.loads(line)}
@@ -68,7 +72,7 @@ def main() -> int:
             continue
         if series is not None and mine != series:
             late = time.monotonic() - began > shared["begin_until_s"]
-            if late or not emptied(shared["scratch"]):
+            if late or not emptied(shared["scratch"], there):
                 break
         series = mine
         others = [fd for fd in (report_fd, *shared["channels"]) if fd != plan["channel"]]
@@ -90,14 +94,24 @@ def _one(plan: dict[str, Any], plugins: list[Any], error: BaseException | None) 
     send("hello", python=sys.version.split()[0], pytest=pytest.__version__)
     os.chdir(plan["root"])
     seed_all(int(plan["seed"]), int(plan.get("shift", 0)))
+    guard = Guard(plan["root"])
     _extend_path(plan["root"], plan["python_path"])
     error = error or _prelude(plan["prelude"])
     if error is not None:
         send("uncollected", **uncollected("", error))
         send("end", status=UNUSABLE)
         return UNUSABLE
+    if plan.get("broken"):
+        importlib.import_module(BROKEN).install()
     recorder = _recorder(plan, send)
-    reporter = Reporter(plan, send, _launches(), _findings(), _capture(plan, send))
+    reporter = Reporter(
+        plan,
+        send,
+        _launches(),
+        _findings(),
+        _capture(plan, send),
+        lambda config: [*guard.altered(), *(guard.plugins(config) if config is not None else ())],
+    )
     if recorder is not None:
         reporter.unrecorded = recorder.left_out
     status = _pytest(plan, send, [*plugins, reporter, *([recorder] if recorder is not None else [])])

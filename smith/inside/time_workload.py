@@ -1,8 +1,11 @@
 """Time the cases of a workload file in this process and write one JSON document to a file descriptor.
 
 Runs inside the sandbox as ``python -m smith.inside.time_workload FD FILE SECONDS SEED SOURCE FOLDER...``. The clock and
-the statistics are bound before any code of the repository is imported, so replacing them later changes nothing here.
-Every sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples.
+the statistics are bound before any code of the repository is imported, and what was replaced all the same is told.
+Every sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples. A result
+is read as soon as the clock stops and spoiled afterwards, so that neither work left in a thread nor a result kept from
+an earlier call is worth anything. One space is written before the repository is imported: whoever reads can hold our
+clock against its own.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import random
 import runpy
 import sys
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any
+
+from smith.inside.guard import Guard
 
 MIN_SAMPLES = 9
 MAX_SAMPLES = 200
@@ -53,6 +58,7 @@ def time_case(
     checked = set(random.Random(seed).sample(range(MIN_SAMPLES), CHECKS))
     samples: list[float] = []
     checks: list[dict[str, Any]] = []
+    busy, left = _running(), 0
     end = clock() + int(seconds * 1e9)
     while len(samples) < MIN_SAMPLES or (clock() < end and len(samples) < MAX_SAMPLES):
         seed_all(seed + len(samples))
@@ -69,13 +75,42 @@ def time_case(
         samples.append((clock() - began) / inner)
         if len(samples) - 1 in checked:
             checks.append(result_of(value, seed, CHECKED_VALUES))
+        left = max(left, _running() - busy)
+        spoil(value)
     return {
         "ns": _median(samples),
         "samples": len(samples),
         "inner": inner,
         "warm_up": warm,
         "checks": checks,
+        "left": left,
     }
+
+
+def _running() -> int:
+    """Threads of this process and its children."""
+    try:
+        threads = os.listdir("/proc/self/task")
+        children = 0
+        for thread in threads:
+            with open(f"/proc/self/task/{thread}/children", "rb") as file:
+                children += len(file.read().split())
+        return len(threads) + children
+    except OSError:
+        return 0
+
+
+def spoil(value: Any) -> None:
+    """Make a result useless for later calls: what was kept or freed of it holds no answer any more."""
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            spoil(each)
+    elif hasattr(value, "detach"):
+        try:
+            value = value.detach()
+            value.fill_(float("nan") if value.is_floating_point() else 77)
+        except RuntimeError:
+            return
 
 
 def _warm_up(make: Callable[[], Callable[[], object]], seed: int, clock: Callable[[], int]) -> tuple[int, int]:
@@ -107,20 +142,33 @@ def result_of(value: Any, seed: int, most: int = VALUES) -> dict[str, Any]:
     if isinstance(value, (tuple, list)):
         parts = [result_of(part, seed, most) for part in value]
         return {"shape": [p["shape"] for p in parts], "values": [v for p in parts for v in p["values"]]}
+    kind = ""
     if hasattr(value, "detach"):
+        tensor = sys.modules["torch"].Tensor
+        # Something that only acts as a tensor may have computed nothing yet.
+        kind = "" if type(value).__torch_function__ is tensor.__torch_function__ else type(value).__qualname__
         value = value.detach().cpu().double().numpy()
     if hasattr(value, "ravel"):
         flat, shape = value.ravel(), list(value.shape)
     else:
         flat, shape = [value], []
     places = random.Random(seed).sample(range(len(flat)), min(len(flat), most))
-    return {"shape": shape, "values": [float(flat[place]) for place in places]}
+    return {"shape": [kind, *shape] if kind else shape, "values": [float(flat[place]) for place in places]}
+
+
+def _seconds(began: float, now: Callable[[], float] = monotonic) -> float:
+    return now() - began
 
 
 def main(argv: list[str]) -> int:
     """Time every case of the workload file, or with 0 seconds compute it; 0 when the document was written."""
     fd, path, seconds, seed, source, folders = int(argv[0]), argv[1], float(argv[2]), int(argv[3]), argv[4], argv[5:]
+    encode, write = json.JSONEncoder().encode, os.write
+    os.set_inheritable(fd, False)
     os.chdir(source)
+    guard = Guard(source, own=("__main__",))
+    altered, began = guard.altered, monotonic()
+    write(fd, b" ")
     # Only now: nothing of the repository can stand for a module that was imported above.
     sys.path[:0] = [os.path.normpath(os.path.join(source, folder)) for folder in folders]
     namespace: dict[str, Any] = runpy.run_path(path, run_name="smith_workload")
@@ -129,9 +177,10 @@ def main(argv: list[str]) -> int:
         seed_all(seed + number)
         results[name] = time_case(make, seconds, seed + 1000 * number) if seconds > 0 else result_of(make()(), seed)
     used = sum(os.times()[:4])
-    data = json.dumps({"cases": results, "processor_s": used}).encode()
+    document = {"cases": results, "processor_s": used, "altered": altered(), "elapsed_s": _seconds(began)}
+    data = encode(document).encode()
     while data:
-        data = data[os.write(fd, data) :]
+        data = data[write(fd, data) :]
     os.close(fd)
     return 0
 

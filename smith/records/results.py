@@ -105,6 +105,8 @@ class TestRun(Record):
     """Distinct calls into the package, where they were asked for."""
     unrecorded: tuple[LeftOut, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     """Calls that cannot be made again."""
+    altered: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """What the code under test has changed of the test framework and of what it compares with."""
 
     def by_id(self) -> dict[str, TestResult]:
         """Results by id."""

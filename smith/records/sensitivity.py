@@ -50,6 +50,10 @@ class PlantedFault(Record):
     detail: str = Field(default="", exclude_if=lambda words: not words)
     diff: str = Field(default="", exclude_if=lambda words: not words)
     """Of a survivor: what leads from the solution to it, cut at 4,000 characters."""
+    seed: int | None = Field(default=None, exclude_if=lambda seed: seed is None)
+    """Of a survivor: with seeds moved by so much a test that the solution passes so does not pass on it."""
+    seed_test: str = Field(default="", exclude_if=lambda test: not test)
+    """That test."""
     seconds: float = 0.0
 
 
@@ -62,6 +66,8 @@ class Sensitivity(Record):
     sites: int
     """Places and ways in which the reference could have been made wrong."""
     budget_s: float
+    seeds: tuple[int, ...] = Field(default=(), exclude_if=lambda seeds: not seeds)
+    """By how much seeds were moved when every survivor was tried again."""
     seconds: float = 0.0
 
     def count(self, fate: Fate) -> int:
@@ -83,14 +89,17 @@ class Sensitivity(Record):
         """Whether it says anything that ``other`` does not, or says it otherwise."""
         known = {f.name: f.fate for f in other.faults} if other else {}
         tried = [fault for fault in self.faults if fault.fate is not Fate.NOT_TRIED]
-        return other is None or any(known.get(fault.name) is not fault.fate for fault in tried)
+        new = any(known.get(fault.name) is not fault.fate for fault in tried)
+        return other is None or new or not set(self.seeds) <= set(other.seeds)
 
     def __str__(self) -> str:
         """In a few words, for a line of the terminal."""
         counted = self.count(Fate.CAUGHT) + self.count(Fate.SURVIVED)
         others = [f"{self.count(fate)} {fate.value.replace('_', ' ')}" for fate in Fate if fate not in _COUNTED]
         rest = ", ".join(words for words in others if not words.startswith("0 "))
-        return f"{self.count(Fate.CAUGHT)} of {counted} planted faults caught{f' ({rest})' if rest else ''}"
+        seeded = sum(1 for fault in self.survivors if fault.seed is not None)
+        more = f"; with other seeds {seeded} more would be" if seeded else ""
+        return f"{self.count(Fate.CAUGHT)} of {counted} planted faults caught{f' ({rest})' if rest else ''}{more}"
 
 
 _COUNTED = (Fate.CAUGHT, Fate.SURVIVED)

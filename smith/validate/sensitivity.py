@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smith.freeze.bundle import Bundle
-from smith.grade.trial import Bench, graded_tree, trial
+from smith.grade.trial import Bench
 from smith.harness.environment import TestEnvironment
 from smith.records.receipt import Receipt
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.sensitivity import Fate, PlantedFault, Sensitivity
 from smith.validate.planted import Fault, plant, shown_diff
+from smith.validate.reseeded import reseeded
+from smith.validate.trees import Ended, Trees, batched
 
 MUTANTS = 12
 """Mutants of one task where nobody says otherwise."""
@@ -40,42 +42,48 @@ def measured(
 ) -> Receipt:
     """The receipt of a valid task with what became of every planted fault. Raises nothing for what a fault does."""
     began = time.monotonic()
-    ids = [*receipt.fail_to_pass, *receipt.pass_to_pass]
     planted = plant(bench.store, bundle, bench.device, asked.mutants, start_fails=bool(receipt.fail_to_pass))
     budget = asked.budget_s if asked.budget_s is not None else BUDGET_FACTOR * bundle.selection.budget_s
-    results = []
-    for number, fault in enumerate(planted.faults, 1):
-        step(f"planted fault {number} of {len(planted.faults)}")
-        late = time.monotonic() - began > budget
-        results.append(_result(fault, bundle, bench, environment, planted.solution, ids, late))
+    trees = Trees(bundle, bench, environment, cheapest_first(receipt), planted.solution, began + budget)
+    results: list[PlantedFault] = []
+    for some in batched(planted.faults, trees.together):
+        last = len(results) + len(some)
+        step(f"planted faults {len(results) + 1} to {last} of {len(planted.faults)}")
+        ended = iter(trees.ended([fault.tree for fault in some if fault.tree is not None]))
+        results += [_result(fault, next(ended) if fault.tree is not None else None, trees) for fault in some]
+    results, seeds = reseeded(results, planted.faults, trees, step)
     seconds = round(time.monotonic() - began, 2)
     found = Sensitivity(
-        faults=tuple(results), mutants=asked.mutants, sites=planted.sites, budget_s=budget, seconds=seconds
+        faults=tuple(results), mutants=asked.mutants, sites=planted.sites, budget_s=budget, seeds=seeds, seconds=seconds
     )
     return receipt.model_copy(
         update={"sensitivity": found.share, "planted": found, "seconds": round(receipt.seconds + seconds, 2)}
     )
 
 
-def _result(
-    fault: Fault,
-    bundle: Bundle,
-    bench: Bench,
-    environment: TestEnvironment,
-    solution: str,
-    ids: Sequence[str],
-    late: bool,
-) -> PlantedFault:
-    began = time.monotonic()
+def cheapest_first(receipt: Receipt) -> list[str]:
+    """The tests that count: fail-to-pass before the others, within each those that take the least time first."""
+    seen = receipt.facts.tests if receipt.facts is not None else {}
+    return [
+        test
+        for some in (receipt.fail_to_pass, receipt.pass_to_pass)
+        for test in sorted(some, key=lambda test: seen[test].seconds if test in seen else 0.0)
+    ]
+
+
+def _result(fault: Fault, ended: Ended | None, trees: Trees) -> PlantedFault:
     caught: TestResult | None = None
-    fate, detail, shown = fault.fate, fault.detail, ""
+    fate, detail, shown, seconds = fault.fate, fault.detail, "", 0.0
     if fault.tree is not None:
-        if late:
+        if ended is None:
             fate = Fate.NOT_TRIED
+        elif ended.run is None:
+            fate, detail, seconds = Fate.VOID, ended.why, ended.seconds
         else:
-            fate, caught, detail = _tried(bundle, bench, environment, fault.tree, ids)
+            fate, caught, detail = judged(ended.run.results, ended.run.note or ended.run.ending)
+            seconds = ended.seconds
         if fate is Fate.SURVIVED:
-            shown = shown_diff(bench.store.scratch, solution, fault.tree)
+            shown = shown_diff(trees.bench.store.scratch, trees.solution, fault.tree)
     assert fate is not None
     return PlantedFault(
         name=fault.name,
@@ -89,19 +97,8 @@ def _result(
         failure=caught.failure if caught else None,
         detail=detail,
         diff=shown,
-        seconds=round(time.monotonic() - began, 2),
+        seconds=round(seconds, 2),
     )
-
-
-def _tried(
-    bundle: Bundle, bench: Bench, environment: TestEnvironment, tree: str, ids: Sequence[str]
-) -> tuple[Fate, TestResult | None, str]:
-    """What became of the solution with a fault, by which test, and why where no test says."""
-    with trial(bench, bundle, environment, graded_tree(bench.store, bundle, tree)) as place:
-        if place.build_error:
-            return Fate.VOID, None, f"it does not build: {place.build_error}"[:300]
-        run = place.run(ids, stop_at_failure=True)
-    return judged(run.results, run.note or run.ending)
 
 
 def judged(results: Sequence[TestResult], ending: str) -> tuple[Fate, TestResult | None, str]:

@@ -159,6 +159,8 @@ def test_what_clang_says_is_told_apart_by_kind() -> None:
     assert reason_of(parse + semantic, 1, stand_ins=True)[0] == "stand_in"
     back = "error: a.hip:2:17: in function k: local memory (160000) exceeds limit [Backend Issue]\n"
     assert reason_of(f"a.hip:1:1: {back}", 1, stand_ins=True)[0] == "back_end"
+    foreign = "a.hip:1:1: error: invalid input constraint 'h' in asm [Inline Assembly Issue]\n"
+    assert reason_of(foreign, 1, stand_ins=True)[0] == "stand_in"
     assert reason_of("", -11, stand_ins=True)[0] == "crashed"
     missing = semantic + "a.hip:1:10: fatal error: 'ck/ck.hpp' file not found [Lexical or Preprocessor Issue]\n"
     assert reason_of(missing, 1, stand_ins=True) == ("missing_header", "ck/ck.hpp")

@@ -234,6 +234,8 @@ def test_a_whole_answer_is_read() -> None:
         {"outputs": [{**RESULT["outputs"][0], "shape": [-2]}]},  # type: ignore[index]
         {"outputs": [{**RESULT["outputs"][0], "shape": [1 << 60]}]},  # type: ignore[index]
         {"outputs": [{**RESULT["outputs"][0], "dtype": "object"}]},  # type: ignore[index]
+        {"skeleton": json.loads("[" * 40 + "]" * 40)},
+        {"outputs": [{**RESULT["outputs"][0], "layout": "\x1b[2J"}]},  # type: ignore[index]
         {"overwritten": ["x"]}, {"seconds": "soon"}, {"inputs": [None] * 1000},
     ],
 )  # fmt: skip

@@ -129,6 +129,8 @@ def test_what_is_not_a_matter_of_tolerance() -> None:
     assert compare(array([1, 2], "int8"), array([1, 4], "int8"), 0.0)
     assert "type float16" in compare(array([1.0]), array([1.0], "float16"), 1.0)
     assert "layout strided" in compare(array([1.0]), array([1.0], layout="strided"), 1.0)
+    assert "layout broadcast" in compare(array([1.0], layout="strided"), array([1.0], layout="broadcast"), 1.0)
+    assert compare(array([1.0], layout="strided"), array([1.0]), 0.0) == ""
     assert "shape (1, 2)" in compare(array([1.0, 2.0]), array([[1.0, 2.0]]), 1.0)
 
 
@@ -146,9 +148,37 @@ def test_structure_aliases_and_mutation() -> None:
         (Outcome(error="ValueError: no"), "raises ValueError: no"),
     ):
         assert said in difference(want, other, {})
+    # A copy where the reference gives a view is honest work; a view where it gives a copy is not the same thing.
+    view = replace(want, shares=(((0,), (1,)), ((), (0,))), overwritten=(0,))
+    assert difference(view, want, {}) == ""
+    assert "shares memory" in difference(want, view, {})
     number = outcome(skeleton={"number": "0.30000000000000004"})
     assert difference(number, outcome(skeleton={"number": "0.3"}), {}) == ""
     assert difference(number, outcome(skeleton={"number": "0.4"}), {})
+
+
+ARRAYS = st.builds(
+    lambda values, dtype, layout: array(values, dtype, layout),
+    st.lists(st.sampled_from([0.0, 1.0, -3.0, 100.0]), max_size=3),
+    st.sampled_from(["float32", "bfloat16", "int8", "int64", "bool"]),
+    st.sampled_from(["contiguous", "strided"]),
+)
+OUTCOMES = st.builds(
+    lambda outputs, grads, inputs, overwritten: outcome(
+        *outputs, grads=tuple(grads), inputs=tuple(inputs), overwritten=tuple(overwritten)
+    ),
+    st.lists(ARRAYS, max_size=2),
+    st.lists(st.none() | ARRAYS, max_size=2),
+    st.lists(st.none() | ARRAYS, max_size=2),
+    st.lists(st.integers(0, 3), max_size=1),
+)
+
+
+@given(OUTCOMES, OUTCOMES)
+def test_whatever_a_submission_answers_is_compared(want: Outcome, got: Outcome) -> None:
+    assert difference(want, want, {}) == ""
+    words = difference(want, got, {})
+    assert bool(words) or dict(want.results()).keys() == dict(got.results()).keys()
 
 
 def test_what_tells_nothing_is_known() -> None:

@@ -24,7 +24,10 @@ _NAME = re.compile(r"^    \.name:\s+'?([^\s']+)", re.MULTILINE)
 _NUMBER = r"^(?:  - |    )\.{}:\s+(\d+)"
 _PLAIN = re.compile(r"_Z(\d+)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)@(?:gotpcrel32|rel32)@lo")
-_FRONT = frozenset({"Semantic Issue", "Parse Issue", "Lexical or Preprocessor Issue", "CUDA Semantic Issue"})
+_FRONT = frozenset(
+    {"Semantic Issue", "Parse Issue", "Lexical or Preprocessor Issue", "CUDA Semantic Issue", "Inline Assembly Issue"}
+)
+"""Assembly of another vendor is mostly behind a macro that only the project's build sets."""
 
 
 def reason_of(said: str, status: int, *, stand_ins: bool) -> tuple[str, str]:

@@ -23,7 +23,7 @@ def begin_history(desk: Desk) -> None:
     Scratch space is emptied. Raises :class:`Unavailable` where the sandbox cannot be made.
     """
     stage = desk.stage
-    stage.show()
+    stage.lay_out()
     done = stage.sandbox.run(
         Command(
             ["sh", "-c", _COMMIT],

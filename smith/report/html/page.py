@@ -94,6 +94,7 @@ def render(layout: Layout, config: RunConfig, found: Read) -> str:
 def _environment() -> Environment:
     made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters["number"] = _number
+    made.filters["money"] = lambda usd: f"${usd:.2f}" if usd >= 0.1 or not usd else f"${usd:.4f}"
     return made
 
 

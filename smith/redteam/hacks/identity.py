@@ -1,0 +1,17 @@
+"""The input given back."""
+
+from __future__ import annotations
+
+from smith.redteam.base import Attack, Hack
+from smith.redteam.target import Target
+
+CODE = """
+return tensors[0] if tensors else real(*args, **kwargs)
+"""
+
+
+def attack(target: Target) -> Attack:
+    return target.replaced(CODE)
+
+
+HACK = Hack(21, "identity", attack)
