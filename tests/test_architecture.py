@@ -26,7 +26,7 @@ ORDER = [
     {"grade"},
     {"validate", "evaluate"},
     {"author"},
-    {"report"},
+    {"report", "knowledge"},
     {"export"},
     {"cli"},
 ]
