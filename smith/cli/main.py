@@ -34,6 +34,7 @@ COMMANDS = {
     "runs": ("smith.cli.runs", "List runs."),
     "report": ("smith.cli.report", "Report a run."),
     "compare": ("smith.cli.compare", "Compare runs, task by task."),
+    "knowledge": ("smith.cli.knowledge", "Search, use, propose and check what runs have learned."),
     "budget": ("smith.cli.budget", "Show, limit and check what was spent."),
     "export": ("smith.cli.export", "Write tasks or submissions in the formats of other tools."),
     "import": ("smith.cli.import_", "Take tasks or submissions from the formats of other tools."),

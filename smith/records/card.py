@@ -85,8 +85,8 @@ class Effect(Record):
     """What using a lever gave, on one device, with an interval of 95 %."""
 
     measure: Literal["speedup", "solve_difference"]
-    """``speedup``: geometric mean over tasks of baseline by candidate. ``solve_difference``: share solved with the lever
-    less the share that the paired control solved."""
+    """``speedup``: geometric mean over tasks of baseline by candidate. ``solve_difference``: share solved with the
+    lever less the share that the paired control solved."""
     value: float
     low: float
     high: float
@@ -108,7 +108,8 @@ class Counts(Record):
 
 
 class Figures(Record):
-    """What was measured, written into the card by ``smith knowledge index`` so that it can be read there."""
+    """What was measured, written into the card by ``smith knowledge index --figures`` so that it can be read
+    there."""
 
     evidence: tuple[Digest, ...]
     """The evidence that the figures are of, sorted; newer evidence may lie beside it."""
