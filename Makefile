@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-ledger bench-mining bench-report clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos lint bench bench-fairness bench-freezing bench-knowledge bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -94,6 +94,9 @@ bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/
 
 bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, against pytest by hand
 	@$(BIN)/python benchmarks/validation.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPEATS),--repeats $(REPEATS))
+
+bench-knowledge: $(STAMP) ## checking and searching a knowledge base that is made up (CARDS=10000)
+	@$(BIN)/python benchmarks/knowledge.py $(if $(CARDS),--cards $(CARDS))
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py

@@ -11,8 +11,8 @@ from pathlib import Path
 from smith.errors import RecordError
 from smith.freeze.lineages import lineage_of, lineages
 from smith.knowledge.cards import CardFile, card_paths, load
-from smith.knowledge.effects import effects_of
-from smith.knowledge.posterior import count
+from smith.knowledge.effects import effects_of, harms
+from smith.knowledge.posterior import count, posterior, total
 from smith.paths import Layout
 from smith.records.base import read
 from smith.records.card import Counts, Effect, Figures, Origin
@@ -72,6 +72,13 @@ class Known:
         for use in self.uses():
             by[Origin.OWN if lineage_of(self.lineages, use.task) in own else Origin.OTHER].append(use.outcome)
         return {origin: count(by[origin]) for origin in Origin if origin in by}
+
+    def refuted(self) -> str:
+        """How the evidence speaks against the card; empty where it does not."""
+        if harmful := next((effect for effect in self.effects() if harms(effect)), None):
+            return f"on {harmful.device} the whole interval of its effect is harm"
+        chance = posterior(total(self.counts()))
+        return f"it helps less often than not: {chance}" if chance.high < 0.5 else ""
 
     def figures(self) -> Figures:
         """What ``smith knowledge index`` writes into the card."""

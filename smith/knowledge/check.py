@@ -28,7 +28,7 @@ from smith.knowledge.cards import (
     loads,
     well_placed,
 )
-from smith.knowledge.effects import effects_of, harms, outcome, same_effects
+from smith.knowledge.effects import effects_of, outcome, same_effects
 from smith.knowledge.forbidden import forbidden
 from smith.knowledge.held_out import HeldOut
 from smith.knowledge.levers import opposites
@@ -254,8 +254,8 @@ def _between(known: list[Known], say: Say) -> None:
     for one, other in contradictions(current, opposites()):
         say(Finding(other.file.where, "contradiction", f"{one.file.where} says the opposite where both apply"))
     for one in current:
-        if one.file.card.status is Status.ACTIVE and any(harms(effect) for effect in one.effects()):
-            say(Finding(one.file.where, "refuted", "its evidence says that it harms: smith knowledge retract"))
+        if one.file.card.status is Status.ACTIVE and (why := one.refuted()):
+            say(Finding(one.file.where, "refuted", f"{why}: smith knowledge retract {one.file.card.id}"))
 
 
 def _strays(layout: Layout) -> Iterator[str]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from smith.freeze.bundle import Bundle
 from smith.freeze.lineages import lineage_of
 from smith.knowledge.base import Known
-from smith.knowledge.effects import harms
 from smith.knowledge.held_out import HeldOut
 from smith.knowledge.posterior import posterior, total
 from smith.knowledge.render import render, tokens_of
@@ -119,9 +118,7 @@ def _refusal(
         return f"is for {', '.join(card.applies_to.languages)}"
     if device not in card.applies_to.devices:
         return f"was measured on {', '.join(card.applies_to.devices)}"
-    if any(harms(effect) for effect in known.effects()):
-        return "its evidence says that it harms"
-    return ""
+    return known.refuted()
 
 
 def _gain(known: Known) -> float:

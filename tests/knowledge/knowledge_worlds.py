@@ -7,11 +7,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from smith.cli.main import cli
+from smith.errors import SmithError
 from smith.evaluate.run import RUN_FILE, attempt_folder
 from smith.freeze.bundle import REFERENCE, Store
 from smith.freeze.panels import load_panel, load_receipt
@@ -66,12 +69,13 @@ def commit(store: Store, message: str = "A change") -> None:
 
 
 def smith(store: Store, *args: str) -> tuple[int, Any]:
-    """The command with ``--json``: its exit status, and its document or, where it has none, its error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "smith.cli.main", "-C", str(store.layout.root), *args, "--json"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    return done.returncode, json.loads(done.stdout) if done.stdout.strip() else done.stderr.strip()
+    """The command with ``--json``, in this process: its exit status, and its document or its error."""
+    done = CliRunner().invoke(cli, ["-C", str(store.layout.root), *args, "--json"])
+    if isinstance(done.exception, SmithError):
+        return done.exception.exit_code, str(done.exception)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, json.loads(done.stdout)
 
 
 def hand_in(
