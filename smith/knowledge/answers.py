@@ -22,7 +22,10 @@ class Answers:
     """The runs of every reference patch of a data repository."""
 
     def __init__(self, code: Mapping[Run, str], prose: Mapping[Run, str]) -> None:
-        self._code, self._prose = code, prose
+        self._kinds = [
+            (cut, length, known, {run[0] for run in known})
+            for cut, length, known in ((tokens, CODE_RUN, code), (words, PROSE_RUN, prose))
+        ]
 
     @classmethod
     def of(cls, store: Store) -> Answers:
@@ -42,16 +45,12 @@ class Answers:
 
     def given_by(self, text: str) -> str:
         """The task whose answer ``text`` repeats a part of; empty where it repeats none."""
-        if not self._code and not self._prose:
-            return ""
-        parts = tokens(text)
-        for run in zip(*(parts[at:] for at in range(CODE_RUN)), strict=False):
-            if run in self._code:
-                return self._code[run]
-        parts = words(text)
-        for run in zip(*(parts[at:] for at in range(PROSE_RUN)), strict=False):
-            if run in self._prose:
-                return self._prose[run]
+        for cut, length, known, first in self._kinds:
+            parts = cut(text)
+            for at in range(len(parts) - length + 1):
+                # Nearly every part begins no run: a run is made only of those that do.
+                if parts[at] in first and (task := known.get(tuple(parts[at : at + length]))):
+                    return task
         return ""
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from smith.errors import RecordError
@@ -39,18 +40,21 @@ class Known:
     lineages: Mapping[str, str] = field(default_factory=dict)
     """What is known of the lineages of tasks."""
 
-    def uses(self) -> list[Use]:
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
         """Every use once, by run, task and attempt: a run may have been proposed in parts."""
         seen: dict[tuple[str, str, int], Use] = {}
         for sealed in self.evidence:
             for use in sealed.evidence.uses:
                 seen.setdefault((sealed.evidence.run, use.task, use.attempt), use)
-        return list(seen.values())
+        return tuple(seen.values())
 
+    @cached_property
     def effects(self) -> tuple[Effect, ...]:
         """What all uses come to, a device each."""
-        return effects_of(self.uses())
+        return effects_of(self.uses)
 
+    @cached_property
     def own_lineages(self) -> frozenset[str]:
         """The lineages that the card was made from."""
         return frozenset(
@@ -61,29 +65,31 @@ class Known:
             if use.outcome is UseOutcome.WIN
         )
 
+    @cached_property
     def lineages_used(self) -> frozenset[str]:
         """The lineages of all tasks in its evidence."""
-        return frozenset(lineage_of(self.lineages, use.task) for use in self.uses())
+        return frozenset(lineage_of(self.lineages, use.task) for use in self.uses)
 
+    @cached_property
     def counts(self) -> dict[Origin, Counts]:
         """Uses by origin; only origins that have any."""
-        own = self.own_lineages()
+        own = self.own_lineages
         by: defaultdict[Origin, list[UseOutcome]] = defaultdict(list)
-        for use in self.uses():
+        for use in self.uses:
             by[Origin.OWN if lineage_of(self.lineages, use.task) in own else Origin.OTHER].append(use.outcome)
         return {origin: count(by[origin]) for origin in Origin if origin in by}
 
     def refuted(self) -> str:
         """How the evidence speaks against the card; empty where it does not."""
-        if harmful := next((effect for effect in self.effects() if harms(effect)), None):
+        if harmful := next((effect for effect in self.effects if harms(effect)), None):
             return f"on {harmful.device} the whole interval of its effect is harm"
-        chance = posterior(total(self.counts()))
+        chance = posterior(total(self.counts))
         return f"it helps less often than not: {chance}" if chance.high < 0.5 else ""
 
     def figures(self) -> Figures:
         """What ``smith knowledge index`` writes into the card."""
         digests = tuple(sorted(sealed.digest for sealed in self.evidence))
-        return Figures(evidence=digests, effects=self.effects(), uses=self.counts())
+        return Figures(evidence=digests, effects=self.effects, uses=self.counts)
 
     def only(self, digests: Iterable[str]) -> Known:
         """The card with no other evidence than this."""

@@ -25,9 +25,26 @@ def _pattern(*alternatives: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), flags)
 
 
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_DIGITS = tuple("0123456789")
+_KEYS = ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "gh", "glpat", "hf_", "xox", "akia", "asia", "aiza", ".ey", "begin")
+_ORDERS = (
+    "ignore",
+    "disregard",
+    "forget",
+    "override",
+    "you",
+    "must",
+    "shall",
+    "always",
+    "never",
+    "prompt",
+    "hidden",
+    "<",
+)
+_PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "wall_clock",
+        _DIGITS,
         _pattern(
             _NUMBER + r"\s*(?:ns|us|µs|μs|ms|s|sec|secs|min|mins|h|hrs?)\b",
             _NUMBER + r"\s*(?:nano|micro|milli)?(?:second|minute|hour)s?\b",
@@ -36,6 +53,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "absolute_path",
+        ("/", "\\", "~"),
         _pattern(
             r"(?<![\w.:/~<-])/(?:[\w.+@-]+/)+[\w.+@-]*",
             r"(?<![\w.:/~<-])/(?:home|root|tmp|usr|var|opt|etc|mnt|data|dev|proc|sys|scratch|work|workspace)\b",
@@ -47,24 +65,45 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "machine_name",
-        _pattern(
-            r"\b[\w-]+\.(?:local|internal|lan|corp|intranet|intra|cluster|localdomain|home\.arpa|svc)\b(?!\w*\()",
-            r"\b(?:node|host|gpu|worker|compute|login)[-_]?\d{2,}\b",
-            r"\bip-\d+-\d+-\d+-\d+\b",
-        ),
+        (".local", ".internal", ".lan", ".corp", ".intra", ".cluster", ".home", ".svc"),
+        _pattern(r"\b[\w-]+\.(?:local|internal|lan|corp|intranet|intra|cluster|localdomain|home\.arpa|svc)\b(?!\w*\()"),
     ),
+    (
+        "machine_name",
+        _DIGITS,
+        _pattern(r"\b(?:node|host|gpu|worker|compute|login)[-_]?\d{2,}\b", r"\bip-\d+-\d+-\d+-\d+\b"),
+    ),
+    ("address", _DIGITS, _pattern(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)")),
     (
         "address",
+        (":",),
         _pattern(
-            r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)",
             r"(?<![\w:])(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}(?![\w:])",
             r"(?<![\w:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![\w:])",
-            r"\b[a-z][a-z0-9+.-]*://[^\s>)\]]+",
-            r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
         ),
     ),
+    ("address", ("://",), _pattern(r"\b[a-z][a-z0-9+.-]*://[^\s>)\]]+")),
+    ("address", ("@",), _pattern(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
     (
         "secret",
+        (
+            "sk",
+            "pk",
+            "rk",
+            "gh",
+            "gl",
+            "hf_",
+            "xox",
+            "aki",
+            "asi",
+            "aiz",
+            "ey",
+            "-----",
+            "key",
+            "pass",
+            "secret",
+            "token",
+        ),
         re.compile(
             r"\b(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[A-Za-z0-9_]{16,}|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
             r"|\bglpat-[\w-]{16,}|\bhf_[A-Za-z0-9]{20,}|\bxox[abprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
@@ -74,6 +113,20 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "order",
+        (
+            "ignore",
+            "disregard",
+            "forget",
+            "override",
+            "you ",
+            "must",
+            "shall",
+            "always",
+            "never",
+            "prompt",
+            "hidden",
+            "<",
+        ),
         _pattern(
             r"\b(?:ignore|disregard|forget|override)\s+(?:\w+\s+){0,4}(?:instruction|prompt|rule|constraint|test|above)s?\b",
             r"\byou\s+(?:must|shall|have\s+to|are\s+required|are\s+now)\b",
@@ -82,8 +135,13 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             flags=re.IGNORECASE | re.MULTILINE,
         ),
     ),
-    ("hidden_text", _pattern(r"<!--", r"</?(?:script|style|iframe|img|details|a|div|span)\b", r"\[//\]:")),
+    (
+        "hidden_text",
+        ("<", "[//"),
+        _pattern(r"<!--", r"</?(?:script|style|iframe|img|details|a|div|span)\b", r"\[//\]:"),
+    ),
 )
+"""Code, what the text in lower case must hold for the pattern to be tried at all, and the pattern."""
 _PLAIN = re.compile(r"[\t\n\x20-\x7e]*\Z")
 
 
@@ -92,8 +150,12 @@ def forbidden(text: str, *, machine: str = "") -> Iterator[Found]:
 
     Patterns find what is usual; they prove nothing of a text that hides what it says on purpose.
     """
-    for code, pattern in _PATTERNS:
+    lowered, told = text.lower(), set()
+    for code, needed, pattern in _PATTERNS:
+        if code in told or not any(part in lowered for part in needed):
+            continue
         if match := pattern.search(text):
+            told.add(code)
             yield Found(code, _shown(match[0]))
     if len(machine) > 3 and re.search(rf"(?<![\w-]){re.escape(machine)}(?![\w-])", text, re.IGNORECASE):
         yield Found("machine_name", machine)

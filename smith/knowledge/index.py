@@ -189,7 +189,7 @@ def open_index(layout: Layout) -> Iterator[Index]:
 
 def line_of(known: Known) -> dict[str, object]:
     """One card in short, as the list and ``--json`` have it."""
-    card, counts = known.file.card, known.counts()
+    card, counts = known.file.card, known.counts
     whole = posterior(total(counts))
     return {
         "id": card.id,
@@ -199,7 +199,7 @@ def line_of(known: Known) -> dict[str, object]:
         "lever": card.lever,
         "applies_to": card.applies_to.model_dump(mode="json"),
         "status": card.status.value,
-        "effects": [effect.model_dump(mode="json") for effect in known.effects()],
+        "effects": [effect.model_dump(mode="json") for effect in known.effects],
         "helps": {"all": whole.model_dump(mode="json")}
         | {origin.value: posterior(some).model_dump(mode="json") for origin, some in counts.items()},
         "evidence": [sealed.digest for sealed in known.evidence],

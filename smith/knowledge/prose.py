@@ -46,13 +46,13 @@ def effect_line(effect: Effect) -> str:
 
 def measured_lines(known: Known) -> list[str]:
     """Effects, posterior by origin, and how uses failed: a line each."""
-    lines = [f"effect: {effect_line(effect)}" for effect in known.effects()]
-    counts = known.counts()
+    lines = [f"effect: {effect_line(effect)}" for effect in known.effects]
+    counts = known.counts
     lines += [f"helps, at {origin.value} tasks: {posterior(some)}" for origin, some in counts.items()]
     if len(counts) > 1:
         lines.append(f"helps, in all: {posterior(total(counts))}")
     failed: Counter[str] = Counter(
-        reason for use in known.uses() if use.outcome is not UseOutcome.WIN for reason in use.reasons
+        reason for use in known.uses if use.outcome is not UseOutcome.WIN for reason in use.reasons
     )
     if failed:
         lines.append("uses that did not win: " + ", ".join(f"{code} {n}" for code, n in sorted(failed.items())))

@@ -69,7 +69,7 @@ def retrieve(
         if why_not:
             left_out[card.id] = why_not
             continue
-        whole = posterior(total(known.counts()))
+        whole = posterior(total(known.counts))
         weight = _OPERATOR if where.operator == classes[0] else _RELATED
         score = round(weight + whole.low + min(_gain(known), 2.0) / 4, 4)
         why = f"{where.operator}, {', '.join(where.languages)} on {device}; helps {whole}"
@@ -103,7 +103,7 @@ def _refusal(
     known: Known, aim: Aim, languages: tuple[str, ...], device: str, held_out: HeldOut, lineage: str, own: bool
 ) -> str:
     """Why a card of the task's classes is not for it; empty where it is."""
-    card, used = known.file.card, known.lineages_used()
+    card, used = known.file.card, known.lineages_used
     if card.status is not Status.ACTIVE:
         return f"is {card.status.value}: {card.reason}"
     if not known.evidence:
@@ -123,7 +123,7 @@ def _refusal(
 
 def _gain(known: Known) -> float:
     """The least gain that its evidence promises, over devices: 0 where that is none."""
-    return max((_least(effect) for effect in known.effects()), default=0.0)
+    return max((_least(effect) for effect in known.effects), default=0.0)
 
 
 def _least(effect: Effect) -> float:

@@ -109,13 +109,13 @@ def _both_apply(one: Known, other: Known) -> bool:
 
 
 def _helps_anywhere(known: Known) -> bool:
-    return any(helps(effect) for effect in known.effects())
+    return any(helps(effect) for effect in known.effects)
 
 
 def _disagree(one: Known, other: Known) -> bool:
-    mine = {effect.device: effect for effect in one.effects()}
+    mine = {effect.device: effect for effect in one.effects}
     return any(
         (theirs := mine.get(effect.device)) is not None
         and ((helps(effect) and harms(theirs)) or (harms(effect) and helps(theirs)))
-        for effect in other.effects()
+        for effect in other.effects
     )
