@@ -88,7 +88,7 @@ def write(store: Store, count: int) -> int:
     levers = [f"{verb}-{noun}-{way}" for verb in VERBS for noun in NOUNS for way in WAYS]
     chance.shuffle(levers)
     for number in range(count):
-        lever = levers[number % len(levers)] + (f"+variant-{number // len(levers)}" if number >= len(levers) else "")
+        lever = levers[number % len(levers)] + (f"-{number // len(levers)}" if number >= len(levers) else "")
         where = AppliesTo(
             operator=chance.choice(operators),
             languages=(chance.choice(("triton", "hip", "cuda", "native")),),

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,14 @@ from smith.freeze.panels import load_panel, make_panel
 from smith.knowledge.base import Known, sound
 from smith.knowledge.cards import CardFile, dumps, loads, path_of, save, with_identifier
 from smith.knowledge.check import check
+from smith.knowledge.distil import Key, card_of
 from smith.knowledge.forbidden import forbidden
+from smith.knowledge.levers import table
 from smith.knowledge.propose import propose
+from smith.knowledge.prose import text_of
 from smith.knowledge.similar import contradictions, near_duplicates
 from smith.paths import Layout
+from smith.records.card import Aim
 from smith.records.grade import GradeVerdict
 
 SOLVED, FAILED = GradeVerdict.SOLVED, GradeVerdict.FAILED
@@ -327,3 +332,14 @@ def test_texts_that_are_alike_are_found_as_by_comparing_all(texts: list[list[str
         if len(shingles(some[a]) & shingles(some[b])) >= 0.8 * len(shingles(some[a]) | shingles(some[b]))
     }
     assert {(later.file.where, earlier.file.where) for later, earlier, _ in near_duplicates(some)} == wanted
+
+
+@pytest.mark.parametrize("language", ["native", "triton"])
+def test_cards_that_smith_makes_of_different_levers_are_not_alike(language: str) -> None:
+    codes = sorted(code for code, row in table().items() if language in row.languages)
+    made = []
+    for lever in (c for n in (1, 2, 3) for c in combinations(codes, n)):
+        stated = card_of(Key(Aim.SPEED, "+".join(lever), "norm", (language,), "cpu"))
+        made.append(Known(CardFile(path_of(stated), stated, text_of(stated))))
+    assert len({known.file.where for known in made}) == len(made) > 100
+    assert list(near_duplicates(made)) == []
