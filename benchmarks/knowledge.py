@@ -39,7 +39,12 @@ from smith.records.sealed import Evidence, Speed, Use  # noqa: E402
 VERBS = "widen split fuse hoist reorder stage pack align mask prefetch tile batch swizzle unroll cast guard".split()
 NOUNS = "loads stores rows columns tiles sums offsets blocks warps lanes pages scales heads keys states grids".split()
 WAYS = "once twice early late together apart in-order by-rows by-columns per-block per-warp in-registers".split()
-WORDS = (*VERBS, *NOUNS, *"before after while each program cache register bank conflict vector".split())
+_PLAIN = [*VERBS, *NOUNS, *"before after while each program cache register bank conflict vector".split()]
+_STARTS = [a + b for a in ("ta", "re", "mo", "ki", "lu") for b in ("ran", "bel", "dos", "vin")]
+_MADE = [start + end for start in _STARTS for end in "aeioustrnlmpd"]
+WORDS = [word for pair in zip(_PLAIN, _MADE, strict=False) for word in pair] + _MADE[len(_PLAIN) :]
+WEIGHTS = [1 / rank for rank in range(1, len(WORDS) + 1)]
+"""As often as words are in a language: by Zipf's law."""
 
 
 def main() -> int:
@@ -96,7 +101,7 @@ def write(store: Store, count: int) -> int:
         )
         title = f"{where.operator} with {lever.replace('-', ' ')}"
         card = with_identifier(Card(id="0" * 12, title=title, aim=Aim.SPEED, lever=lever, applies_to=where))
-        body = body_of({name: f"- {' '.join(chance.choices(WORDS, k=45))}." for name in SECTIONS})
+        body = body_of({name: f"- {' '.join(chance.choices(WORDS, WEIGHTS, k=45))}." for name in SECTIONS})
         known = _measured(
             CardFile(f"knowledge/cards/{where.operator}/card-{number}.md", card, body), pin, receipt, chance
         )

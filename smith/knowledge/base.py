@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Known:
 
 def evidence_paths(layout: Layout) -> list[Path]:
     """Every file that should be evidence, sorted."""
-    return sorted(layout.evidence.glob("*.json")) if layout.evidence.is_dir() else []
+    return sorted(layout.evidence.glob("*.json"), key=os.fspath) if layout.evidence.is_dir() else []
 
 
 def load_evidence(layout: Layout, path: Path) -> Sealed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,7 +165,7 @@ def well_placed(where: str, card: Card) -> bool:
 
 def card_paths(layout: Layout) -> list[Path]:
     """Every file that should be a card, sorted."""
-    return sorted(layout.cards.glob("*/*.md")) if layout.cards.is_dir() else []
+    return sorted(layout.cards.glob("*/*.md"), key=os.fspath) if layout.cards.is_dir() else []
 
 
 def load(layout: Layout, path: Path) -> CardFile:

@@ -7,6 +7,7 @@ again tells.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from smith.knowledge.cards import (
     well_placed,
 )
 from smith.knowledge.effects import effects_of, outcome, same_effects
-from smith.knowledge.forbidden import forbidden
+from smith.knowledge.forbidden import Found, forbidden
 from smith.knowledge.held_out import HeldOut
 from smith.knowledge.levers import opposites
 from smith.knowledge.receipts import Receipts
@@ -169,7 +170,7 @@ def _figures(known: Known, say: Say) -> bool:
     if missing := sorted(set(stated.evidence) - digests):
         say(Finding(where, "evidence_missing", f"its figures are of {missing[0][:12]}, which is not here"))
         return False
-    right = known.only(stated.evidence).figures()
+    right = (known if digests == set(stated.evidence) else known.only(stated.evidence)).figures()
     if stated.evidence != right.evidence or stated.uses != right.uses:
         say(Finding(where, "figures", "uses or evidence are not counted so: smith knowledge index --figures"))
     if not same_effects(stated.effects, right.effects):
@@ -187,6 +188,7 @@ def _all_evidence(
     say: Say,
 ) -> None:
     used: dict[tuple[str, str, str, int], str] = {}
+    names: dict[str, list[Found]] = {}
     for one in sealed:
         where, evidence = f"knowledge/evidence/{one.digest}.json", one.evidence
         card = cards.get(evidence.card)
@@ -194,19 +196,22 @@ def _all_evidence(
             say(Finding(where, "no_card", f"names the card {evidence.card}, which is not here"))
         else:
             _fits(where, evidence, card, say)
-        for found in forbidden("\n".join((evidence.agent, evidence.model or "")), machine=machine):
+        named = "\n".join((evidence.agent, evidence.model or ""))
+        if named not in names:  # agents and models are few
+            names[named] = list(forbidden(named, machine=machine))
+        for found in names[named]:
             say(Finding(where, found.code, f"no evidence may say {found.quoted!r}"))
         if not same_effects(evidence.effects, effects_of(evidence.uses)):
             say(Finding(where, "effect", "is not what its uses come to"))
         for use in evidence.uses:
-            named = f"{use.task}, attempt {use.attempt}"
+            told = f"{use.task}, attempt {use.attempt}"
             for code, message in (*_use(use), *receipts.faults(use)):
-                say(Finding(where, code, f"{named}: {message}"))
+                say(Finding(where, code, f"{told}: {message}"))
             if panel := held_out.forbids(use.task):
-                say(Finding(where, "held_out", f"{named}: it, or a relative of it, is held out by panels/{panel}.toml"))
+                say(Finding(where, "held_out", f"{told}: it, or a relative of it, is held out by panels/{panel}.toml"))
             other = used.setdefault((evidence.card, evidence.run, use.task, use.attempt), one.digest)
             if other != one.digest:
-                say(Finding(where, "duplicate", f"{named} is told in {other[:12]} already"))
+                say(Finding(where, "duplicate", f"{told} is told in {other[:12]} already"))
 
 
 def _fits(where: str, evidence: Evidence, card: CardFile, say: Say) -> None:
@@ -260,13 +265,14 @@ def _between(known: list[Known], say: Say) -> None:
 
 def _strays(layout: Layout) -> Iterator[str]:
     """Files of the knowledge base that are neither card nor evidence."""
-    if not layout.knowledge.is_dir():
-        return
-    good = {*card_paths(layout), *evidence_paths(layout)}
-    keep = {layout.knowledge / name for name in ("README.md", ".gitkeep", "cards/.gitkeep", "evidence/.gitkeep")}
-    for path in sorted(layout.knowledge.rglob("*")):
-        if path not in good and path not in keep and (path.is_symlink() or not path.is_dir()):
-            yield path.relative_to(layout.root).as_posix()
+    good = {os.fspath(path) for path in (*card_paths(layout), *evidence_paths(layout))}
+    kept = {"README.md", ".gitkeep", "cards/.gitkeep", "evidence/.gitkeep"}
+    good |= {os.fspath(layout.knowledge / name) for name in kept}
+    for folder, folders, names in os.walk(layout.knowledge):
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for path in (os.path.join(folder, name) for name in (*names, *links)):
+            if path not in good:
+                yield os.path.relpath(path, layout.root)
 
 
 def _since(store: Store, base: str, cards: Mapping[str, CardFile], say: Say) -> None:

@@ -133,15 +133,17 @@ class Index:
             return self._known(list(rows))
         quoted = ['"' + word.replace('"', '""') + '"' for word in words.split()]
         for joint in (" ", " OR "):
-            found = list(
-                self._db.query(
-                    f"SELECT cards.* FROM cards_fts JOIN cards ON cards.place = cards_fts.rowid"
-                    f" WHERE cards_fts MATCH ? AND {condition} ORDER BY bm25(cards_fts, 4.0, 4.0, 1.0), file LIMIT ?",
-                    [joint.join(quoted), *given, limit],
-                )
-            )
-            if found:
-                return self._known(found)
+            # Places first: every row that matches is sorted, and a whole card is many pages.
+            best = self._db.conn.execute(
+                "SELECT cards.place FROM cards_fts JOIN cards ON cards.place = cards_fts.rowid"
+                f" WHERE cards_fts MATCH ? AND {condition} ORDER BY bm25(cards_fts, 4.0, 4.0, 1.0), file LIMIT ?",
+                [joint.join(quoted), *given, limit],
+            ).fetchall()
+            if best:
+                marks = ", ".join("?" * len(best))
+                asking = f"SELECT * FROM cards WHERE place IN ({marks})"
+                rows = {row["place"]: row for row in self._db.query(asking, [place for (place,) in best])}
+                return self._known([rows[place] for (place,) in best])
         return []
 
     def by_id(self, wanted: str) -> list[Known]:
