@@ -28,22 +28,25 @@ from smith.records.sealed import Evidence
 
 MIGRATIONS: Migrations = (
     (
+        # Apart from the texts, so that filtering what a search found reads few pages.
         "CREATE TABLE cards (place INTEGER PRIMARY KEY, file TEXT NOT NULL UNIQUE, stat TEXT NOT NULL,"
         " digest TEXT NOT NULL, id TEXT NOT NULL, operator TEXT NOT NULL, languages TEXT NOT NULL,"
-        " devices TEXT NOT NULL, status TEXT NOT NULL, title TEXT NOT NULL, told TEXT NOT NULL, body TEXT NOT NULL,"
-        " card TEXT NOT NULL) STRICT",
+        " devices TEXT NOT NULL, status TEXT NOT NULL) STRICT",
         "CREATE INDEX cards_id ON cards (id)",
+        "CREATE TABLE texts (place INTEGER PRIMARY KEY REFERENCES cards ON DELETE CASCADE, title TEXT NOT NULL,"
+        " told TEXT NOT NULL, body TEXT NOT NULL, card TEXT NOT NULL) STRICT",
         "CREATE TABLE evidence (digest TEXT PRIMARY KEY, card TEXT NOT NULL, evidence TEXT NOT NULL) STRICT",
         "CREATE INDEX evidence_card ON evidence (card)",
-        "CREATE VIRTUAL TABLE cards_fts"
-        " USING FTS5 (title, told, body, tokenize='porter', content='cards', content_rowid='place')",
-        "CREATE TRIGGER cards_in AFTER INSERT ON cards BEGIN INSERT INTO cards_fts (rowid, title, told, body)"
+        "CREATE VIRTUAL TABLE texts_fts"
+        " USING FTS5 (title, told, body, tokenize='porter', content='texts', content_rowid='place')",
+        "CREATE TRIGGER texts_in AFTER INSERT ON texts BEGIN INSERT INTO texts_fts (rowid, title, told, body)"
         " VALUES (new.place, new.title, new.told, new.body); END",
-        "CREATE TRIGGER cards_out AFTER DELETE ON cards BEGIN"
-        " INSERT INTO cards_fts (cards_fts, rowid, title, told, body)"
+        "CREATE TRIGGER texts_out AFTER DELETE ON texts BEGIN"
+        " INSERT INTO texts_fts (texts_fts, rowid, title, told, body)"
         " VALUES ('delete', old.place, old.title, old.told, old.body); END",
     ),
 )
+_WHOLE = "SELECT * FROM cards JOIN texts USING (place)"
 _MEND = "remove it: it is made anew from the cards"
 
 
@@ -89,14 +92,19 @@ class Index:
         gone = [name for name in known if name not in names or known[name] != there[names[name]]]
         fresh = [name for name, path in names.items() if known.get(name) != there[path]]
         self._db.conn.executemany("DELETE FROM cards WHERE file = ?", [(name,) for name in gone])
-        self._db.conn.executemany(
-            "INSERT INTO cards (file, stat, digest, id, operator, languages, devices, status, title, told, body, card)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            self._card_rows((name, names[name], there[names[name]]) for name in fresh),
-        )
+        for card, text in self._card_rows((name, names[name], there[names[name]]) for name in fresh):
+            made = self._db.conn.execute(
+                "INSERT INTO cards (file, stat, digest, id, operator, languages, devices, status)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                card,
+            )
+            self._db.conn.execute(
+                "INSERT INTO texts (place, title, told, body, card) VALUES (?, ?, ?, ?, ?)", (made.lastrowid, *text)
+            )
         return len(gone) + len(fresh)
 
-    def _card_rows(self, fresh: Iterable[tuple[str, Path, str]]) -> Iterator[tuple[str, ...]]:
+    def _card_rows(self, fresh: Iterable[tuple[str, Path, str]]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """For each card what it is found by, and its texts."""
         for name, path, stat in fresh:
             try:
                 file = load(self._layout, path)
@@ -105,10 +113,11 @@ class Index:
             card, where = file.card, file.card.applies_to
             told = (card.id, card.lever, card.aim.value, where.operator, *where.languages, *where.devices)
             told = (*told, *where.dtypes, where.regime, *card.symbols)
+            languages, devices = " ".join(where.languages), " ".join(where.devices)
             yield (
-                name, stat, file.digest, card.id, where.operator, " ".join(where.languages), " ".join(where.devices),
-                card.status.value, card.title, " ".join(told), file.body, card.dump_line().decode(),
-            )  # fmt: skip
+                (name, stat, file.digest, card.id, where.operator, languages, devices, card.status.value),
+                (card.title, " ".join(told), file.body, card.dump_line().decode()),
+            )
 
     def _refresh_evidence(self) -> int:
         known = {row[0] for row in self._db.conn.execute("SELECT digest FROM evidence")}
@@ -129,31 +138,31 @@ class Index:
         """Cards that hold all of ``words``, else any of them, the best match (BM25) first; all cards for no words."""
         condition, given = wanted.where()
         if not words.strip():
-            rows = self._db.query(f"SELECT * FROM cards WHERE {condition} ORDER BY file LIMIT ?", [*given, limit])
+            rows = self._db.query(f"{_WHOLE} WHERE {condition} ORDER BY file LIMIT ?", [*given, limit])
             return self._known(list(rows))
         quoted = ['"' + word.replace('"', '""') + '"' for word in words.split()]
         for joint in (" ", " OR "):
             # Places first: every row that matches is sorted, and a whole card is many pages.
             best = self._db.conn.execute(
-                "SELECT cards.place FROM cards_fts JOIN cards ON cards.place = cards_fts.rowid"
-                f" WHERE cards_fts MATCH ? AND {condition} ORDER BY bm25(cards_fts, 4.0, 4.0, 1.0), file LIMIT ?",
+                "SELECT cards.place FROM texts_fts JOIN cards ON cards.place = texts_fts.rowid"
+                f" WHERE texts_fts MATCH ? AND {condition} ORDER BY bm25(texts_fts, 4.0, 4.0, 1.0), file LIMIT ?",
                 [joint.join(quoted), *given, limit],
             ).fetchall()
             if best:
                 marks = ", ".join("?" * len(best))
-                asking = f"SELECT * FROM cards WHERE place IN ({marks})"
+                asking = f"{_WHOLE} WHERE place IN ({marks})"
                 rows = {row["place"]: row for row in self._db.query(asking, [place for (place,) in best])}
                 return self._known([rows[place] for (place,) in best])
         return []
 
     def by_id(self, wanted: str) -> list[Known]:
         """Cards whose identifier begins with ``wanted``."""
-        rows = self._db.query("SELECT * FROM cards WHERE substr(id, 1, ?) = ? ORDER BY file", [len(wanted), wanted])
+        rows = self._db.query(f"{_WHOLE} WHERE substr(id, 1, ?) = ? ORDER BY file", [len(wanted), wanted])
         return self._known(list(rows))
 
     def every(self) -> Iterator[Known]:
         """Every card, by identifier."""
-        rows = list(self._db.query("SELECT * FROM cards ORDER BY id, file"))
+        rows = list(self._db.query(f"{_WHOLE} ORDER BY id, file"))
         for start in range(0, len(rows), 400):
             yield from self._known(rows[start : start + 400])
 
