@@ -192,7 +192,7 @@ def card_of(key: Key) -> Card:
     """The card that a key states. It holds nothing of a run, so two runs that find it write the same bytes."""
     *most, last = titles(key.lever)
     named = f"{', '.join(most)} and {last}" if most else last
-    aim = "faster" if key.aim is Aim.SPEED else "right"
+    aim = "faster" if key.aim is Aim.SPEED else "correct"
     symbols = {s for code in key.lever.split("+") if code in table() for s in table()[code].symbols}
     return with_identifier(
         Card(

@@ -28,7 +28,7 @@ def tokens_of(text: str) -> int:
 def render(known: Known) -> str:
     """One card for an agent: what it states, and what was measured. It advises and orders nothing."""
     card = known.file.card
-    parts = [f"# {card.title}", f"Card {card.id}. Advice from measurements at other tasks; check it on yours."]
+    parts = [f"# {card.title}", f"Card {card.id}. Advice from what was measured elsewhere; check it on your task."]
     parts += [f"## {name}\n\n{known.file.section(name)}" for name in SECTIONS]
     parts.append("## Measured\n\n" + "\n".join(f"- {line}" for line in measured_lines(known)))
     return "\n\n".join(parts) + "\n"
