@@ -196,8 +196,8 @@ def _all_evidence(
             say(Finding(where, "no_card", f"names the card {evidence.card}, which is not here"))
         else:
             _fits(where, evidence, card, say)
-        named = "\n".join((evidence.agent, evidence.model or ""))
-        if named not in names:  # agents and models are few
+        named = "\n".join((evidence.agent, evidence.model or "", *evidence.toolchain, *evidence.toolchain.values()))
+        if named not in names:  # agents, models and toolchains are few
             names[named] = list(forbidden(named, machine=machine))
         for found in names[named]:
             say(Finding(where, found.code, f"no evidence may say {found.quoted!r}"))

@@ -21,6 +21,9 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([_-][a-z0-9]+)*$", max_length=60)]
 
+DeviceName = Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[a-z0-9_]+)?$", max_length=60)]
+"""``cpu``, ``interpreter:gfx942``, ``cuda:sm_90``. Agents are shown it, so it is no free text."""
+
 Lever = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*(\+[a-z0-9]+(-[a-z0-9]+)*)*$", max_length=160)
 ]
@@ -90,7 +93,7 @@ class Effect(Record):
     value: float
     low: float
     high: float
-    device: str
+    device: DeviceName
     tasks: int = Field(ge=1)
     uses: int = Field(ge=1)
 

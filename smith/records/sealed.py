@@ -6,13 +6,17 @@ Its file is named by the SHA-256 of its bytes and only ever added. It holds rati
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from smith.records.base import Document, Name, Oid, Record, TaskId
-from smith.records.card import CardId, Digest, Effect
+from smith.records.card import CardId, DeviceName, Digest, Effect
 from smith.records.grade import Count, GradeVerdict
 from smith.records.receipt import Answer
+
+Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
+"""A reason's code. Agents are shown it, so it is no free text."""
 
 
 class UseOutcome(StrEnum):
@@ -60,9 +64,9 @@ class Use(Record):
     task: TaskId
     tree: Oid
     attempt: int = Field(ge=1)
-    device: str
+    device: DeviceName
     verdict: GradeVerdict
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Code, ...] = ()
     """Codes of the grade's reasons; their details may name places."""
     outcome: UseOutcome
     fail_to_pass: Count
