@@ -33,7 +33,7 @@ NOT_PINNED := ^$$
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-aa bench-fairness bench-freezing bench-gateway bench-ledger bench-mining bench-report clean bench-validation
+.PHONY: help setup demo test test-all test-real test-chaos redteam fuzz lint bench bench-aa bench-fairness bench-freezing bench-gateway bench-knowledge bench-ledger bench-mining bench-report clean bench-validation
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -107,6 +107,9 @@ bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, 
 bench-aa: $(STAMP) ## a start timed against itself, TRIALS=100 times: how often the answer is `same` (PR=24, FOREIGN=0.1)
 	@$(BIN)/python benchmarks/same.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(PR),--pr $(PR)) $(if $(FOREIGN),--foreign $(FOREIGN)) \
 		$(if $(LIMIT),--limit $(LIMIT))
+
+bench-knowledge: $(STAMP) ## checking and searching a knowledge base that is made up (CARDS=10000)
+	@$(BIN)/python benchmarks/knowledge.py $(if $(CARDS),--cards $(CARDS))
 
 bench-ledger: $(STAMP) ## what a paid call costs in the ledger, against bare SQLite
 	@$(BIN)/python benchmarks/ledger.py

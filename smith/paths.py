@@ -44,6 +44,24 @@ class Layout:
         return self.root / "panels"
 
     @property
+    def knowledge(self) -> Path:
+        return self.root / "knowledge"
+
+    @property
+    def cards(self) -> Path:
+        return self.knowledge / "cards"
+
+    @property
+    def evidence(self) -> Path:
+        """Sealed evidence behind cards; each file is named by its own digest."""
+        return self.knowledge / "evidence"
+
+    @property
+    def knowledge_index(self) -> Path:
+        """The full-text index of the cards; it is made anew from them whenever it is missing or behind."""
+        return self.volatile / "knowledge.db"
+
+    @property
     def recipes(self) -> Path:
         return self.root / "recipes"
 

@@ -26,7 +26,7 @@ ORDER = [
     {"grade"},
     {"validate", "evaluate", "redteam"},
     {"author"},
-    {"report"},
+    {"report", "knowledge"},
     {"export"},
     {"cli"},
 ]

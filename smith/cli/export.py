@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from smith.cli.common import json_option, print_json, progress, screen, store
+from smith.cli.common import json_option, layout, print_json, progress, screen, store
 from smith.errors import EXIT_NO, BadInput
 from smith.export.swebench import Refused
 
@@ -114,6 +114,26 @@ def harbor(
         print_json({"out": str(out), "tasks": told})
     else:
         screen.print(Text(f"{out}: {len(made)} tasks; harbor run -p {out} -a oracle -n 1"), soft_wrap=True)
+
+
+@command.command("skills")
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--operator", default="", help="Only this class of operators.")
+@json_option
+@click.pass_context
+def skills(ctx: click.Context, out: Path, operator: str, as_json: bool) -> None:
+    """Write every active card of the knowledge base as OUT/<name>/SKILL.md."""
+    from smith.knowledge.index import open_index
+    from smith.knowledge.render import write_skills
+
+    with open_index(layout(ctx)) as index:
+        cards = [k for k in index.every() if operator in ("", k.file.card.applies_to.operator)]
+    written = write_skills(cards, out)
+    if as_json:
+        print_json({"out": str(out), "skills": [path.parent.name for path in written]})
+    else:
+        screen.print(Text(f"{out}: {len(written)} skills" if written else "nothing was written"), soft_wrap=True)
+    ctx.exit(0 if written else EXIT_NO)
 
 
 def show(refused: list[Refused]) -> None:

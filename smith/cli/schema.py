@@ -12,12 +12,14 @@ from smith.records.attempt import Attempt, RunConfig
 from smith.records.authoring import Answer
 from smith.records.base import Record
 from smith.records.candidate import Candidate
+from smith.records.card import Card
 from smith.records.config import Config
 from smith.records.grade import Grade
 from smith.records.lineages import Lineages
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
+from smith.records.sealed import Evidence
 from smith.records.task import Probes, Selection, TaskFile
 from smith.records.workload import Workload
 from smith.report.run_report import RunReport
@@ -40,6 +42,8 @@ RECORDS: dict[str, type[Record]] = {
     "answer": Answer,
     "probes": Probes,
     "workload": Workload,
+    "card": Card,
+    "evidence": Evidence,
 }
 
 

@@ -109,7 +109,7 @@ def _entries(own: tuple[str, ...] = ()) -> Iterator[tuple[str, Any, str, Any, An
     for name, keys in SINGLE.items():
         owner: Any = sys.modules.get(name)
         if owner is None and name == "torch.Tensor" and "torch" in sys.modules:
-            owner = sys.modules["torch"].Tensor
+            owner = getattr(sys.modules["torch"], "Tensor", None)
         for key in keys if owner is not None else ():
             value = _own(owner, key)
             if value is not _MISSING:

@@ -1,0 +1,188 @@
+"""A proposal: a branch with one commit on top of what is checked out, made without touching the work tree."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from smith import process
+from smith.errors import BadInput
+from smith.evaluate.run import load_run
+from smith.freeze.bundle import Store
+from smith.freeze.lineages import lineages
+from smith.git.objects import TreeEntry, write_blob
+from smith.git.repository import Repository
+from smith.git.trees import overlay, write_tree
+from smith.knowledge.base import Known, Sealed, sound
+from smith.knowledge.cards import CardFile, dumps, path_of
+from smith.knowledge.distil import Gathered, card_of, gather, match, run_digest, seal, wins
+from smith.knowledge.prose import proposal_body, text_of
+from smith.records.attempt import RunConfig
+
+BRANCH = "refs/heads/knowledge/"
+_IDENT = re.compile(r"(?P<name>[^<]*?) <(?P<mail>[^>]*)> \d+ [+-]\d{4}\Z")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a run has to say. ``commit`` is empty where that is nothing new."""
+
+    branch: str = ""
+    commit: str = ""
+    message: str = ""
+    added: tuple[str, ...] = ()
+    """Identifiers of new cards."""
+    updated: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+def propose(store: Store, run: str, control: str | None = None) -> Proposal:
+    """Distil a run and commit what is new to the branch ``knowledge/<run>``.
+
+    Only measured wins make a card. Raises :class:`BadInput` on a dirty work tree, for a control that is the run itself,
+    or where the branch holds another proposal.
+    """
+    config = load_run(store.layout, run)
+    paired = load_run(store.layout, control) if control is not None else None
+    if paired is not None and paired.run == config.run:
+        raise BadInput(f"{run} cannot be its own control", hint="--control names a run without what is to be shown")
+    repo = Repository(store.data.git_dir)
+    head = _clean_head(store, repo)
+    gathered = gather(store, config, paired)
+    cards = list(_cards(store, gathered, config, paired))
+    files = {where: data for one in cards for where, data in one.files().items()}
+    if not files:
+        return Proposal(left_out=dict(gathered.left_out))
+    message = _message(config, cards, gathered)
+    branch = f"{BRANCH}{config.run}"
+    commit = _commit(store, repo, head, files, message, branch)
+    return Proposal(
+        branch=branch.removeprefix("refs/heads/"),
+        commit=commit,
+        message=message,
+        added=tuple(one.known.file.card.id for one in cards if one.new),
+        updated=tuple(one.known.file.card.id for one in cards if not one.new),
+        evidence=tuple(one.sealed.digest for one in cards),
+        left_out=dict(gathered.left_out),
+    )
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """A card with what a run adds to it."""
+
+    known: Known
+    sealed: Sealed
+    new: bool
+
+    def files(self) -> dict[str, bytes]:
+        """Path below the data repository to content. A card that is there stays as it is: evidence is only added."""
+        made = {f"knowledge/evidence/{self.sealed.digest}.json": self.sealed.evidence.dumps()}
+        if self.new:
+            made[self.known.file.where] = dumps(self.known.file.card, self.known.file.body)
+        return made
+
+
+def _cards(store: Store, gathered: Gathered, config: RunConfig, control: RunConfig | None) -> list[_Touched]:
+    there = list(sound(store.layout))
+    filed = {
+        (sealed.evidence.run, use.task, use.attempt)
+        for known in there
+        for sealed in known.evidence
+        for use in sealed.evidence.uses
+    }
+    run, found = run_digest(store, config), []
+    known_lineages = lineages(store.layout)
+    for key, every in gathered.uses.items():
+        uses = [use for use in every if (run, use.task, use.attempt) not in filed]
+        known = match(there, key)
+        if len(uses) < len(every):
+            gathered.left_out["it is filed already"] += len(every) - len(uses)
+        if not uses:
+            continue
+        if known is None and not wins(uses):
+            gathered.left_out["no win was measured with its lever, and no card has it"] += len(uses)
+            continue
+        card = known.file.card if known is not None else card_of(key)
+        versions = gathered.toolchains.get(key, {})
+        sealed = seal(key, uses, card.id, config, control, store, founding=known is None, toolchain=versions)
+        file = known.file if known is not None else CardFile(path_of(card), card, text_of(card))
+        before = known.evidence if known is not None else ()
+        found.append(_Touched(Known(file, (*before, sealed), known_lineages), sealed, new=known is None))
+    return found
+
+
+def _message(config: RunConfig, cards: Sequence[_Touched], gathered: Gathered) -> str:
+    new = sum(one.new for one in cards)
+    parts = [f"{n} {what}" for n, what in ((new, "new"), (len(cards) - new, "measured again")) if n]
+    subject = f"knowledge: {', '.join(parts)} ({config.panel}, {config.agent})"
+    named = [("new card" if one.new else "measured again", one.known) for one in cards]
+    body = proposal_body(config.run, config.panel, named, gathered.left_out)
+    trailers = [f"Smith-Run: {config.run}"]
+    trailers += [f"Smith-Card: {one.known.file.card.id}" for one in cards]
+    trailers += [f"Smith-Evidence: {one.sealed.digest}" for one in cards]
+    return f"{subject}\n\n{body}\n\n" + "\n".join(trailers) + "\n"
+
+
+def _clean_head(store: Store, repo: Repository) -> str:
+    """What is checked out. Raises :class:`BadInput` where the work tree is not that, or nothing was committed yet."""
+    root = store.layout.root
+    head = repo.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not head.ok:
+        raise BadInput(f"{root}: nothing is committed yet", hint="git add -A && git commit")
+    status = process.run(
+        ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--", "."],
+        cwd=root, env=_user_environment(), timeout_s=600,
+    ).check()  # fmt: skip
+    dirty = [entry for entry in status.stdout.text.split("\0") if entry]
+    if dirty:
+        more = f" and {len(dirty) - 1} more" if len(dirty) > 1 else ""
+        raise BadInput(
+            f"the work tree is not what is committed: {dirty[0][3:]}{more}",
+            hint="commit it: a proposal stands on what others can see",
+        )
+    return head.stdout.text.strip()
+
+
+def _user_environment() -> dict[str, str]:
+    """The user's own configuration counts here: who they are, and what they ignore."""
+    hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    return {k: v for k, v in os.environ.items() if k not in hidden} | {"LC_ALL": "C.UTF-8"}
+
+
+def _identity(store: Store) -> dict[str, str]:
+    """Variables that name the committer. Raises :class:`BadInput` where git does not know them."""
+    done = process.run(
+        ["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
+        cwd=store.layout.root, env=_user_environment(), timeout_s=60,
+    )  # fmt: skip
+    found = _IDENT.match(done.stdout.text.strip())
+    if not done.ok or not found:
+        raise BadInput("git does not know who commits", hint="git config user.name NAME; git config user.email MAIL")
+    return {f"GIT_{who}_{key}": found[group] for who in ("AUTHOR", "COMMITTER")
+            for key, group in (("NAME", "name"), ("EMAIL", "mail"))}  # fmt: skip
+
+
+def _commit(store: Store, repo: Repository, head: str, files: dict[str, bytes], message: str, branch: str) -> str:
+    prefix = process.run(
+        ["git", "rev-parse", "--show-prefix"], cwd=store.layout.root, env=repo.environment, timeout_s=60
+    ).check().stdout.text.strip()  # fmt: skip
+    entries = [TreeEntry("100644", "blob", write_blob(repo, data), f"{prefix}{where}".encode())
+               for where, data in sorted(files.items())]  # fmt: skip
+    tree = overlay(repo, repo.resolve(head, "tree"), write_tree(repo, entries))
+    if not repo.run("check-ref-format", branch).ok:
+        raise BadInput(f"{branch} is no name for a branch")
+    before = repo.run("rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
+    if before.ok:
+        commit = before.stdout.text.strip()
+        if repo.resolve(commit, "tree") == tree and repo.text("rev-parse", f"{commit}^") == head:
+            return commit  # the very same proposal
+        name = branch.removeprefix("refs/heads/")
+        raise BadInput(f"the branch {name} is there and holds something else", hint=f"git branch -D {name}")
+    as_user = repo.with_env(_identity(store))
+    commit = as_user.text("commit-tree", tree, "-p", head, input=message.encode())
+    repo.git("update-ref", branch, commit, "0" * len(commit))
+    return commit
