@@ -58,6 +58,7 @@ class Payer:
         """
         wanted = most if asked.wanted is None else min(most, asked.wanted)
         cap, deadline = wanted, time.monotonic() + self._patience_s
+        head: tuple[int, str] | None = None
         while True:
             sent = asked.sent(cap, cap_key)
             try:
@@ -66,15 +67,27 @@ class Payer:
             except UnknownPrice:
                 raise
             except BudgetRefused as error:
-                refusal = error
+                refusal: BudgetRefused | None = error
             cap = wanted
+            assert refusal is not None
             if refusal.resource in TIMES or not refusal.resource:
                 raise refusal
             if time.monotonic() < deadline and self._others(refusal.scope):
                 self._sleep(POLL_S)
-            elif refusal.resource in ("usd_micros", "output_tokens") and time.monotonic() < deadline + PATIENCE_S:
-                cap = self._fit(asked, wanted, cap_key)
-            else:
+                continue
+            if refusal.resource in ("usd_micros", "output_tokens") and time.monotonic() < deadline + PATIENCE_S:
+                try:
+                    cap = self._fit(asked, wanted, cap_key)
+                except BudgetRefused as error:
+                    refusal = error
+                else:
+                    refusal = None
+            # Calls that began and ended meanwhile may be all that was in the way: only what was seen of a ledger in which
+            # nothing was written since the try before is so.
+            now = self._ledger.head()
+            if now != head and time.monotonic() < deadline:
+                head, cap = now, wanted
+            elif refusal is not None:
                 raise refusal
 
     def settle(self, asked: Asked, paid: Paid, usage: Usage, seconds: float, evidence: dict[str, object]) -> Amounts:

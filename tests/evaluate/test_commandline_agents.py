@@ -124,6 +124,7 @@ def test_a_program_without_budget_is_told_so_and_ended_if_it_does_not_end(tiny: 
     assert attempt["seconds"] < 120  # the stubborn one sleeps for ten minutes
 
 
+@pytest.mark.slow
 def test_time_is_up(tiny: Store, own: Path) -> None:
     attempt, _, _ = run(tiny, own, in_turn(Say(FIX), Say("sleep 600")), "--timeout", "8")
     assert (attempt["verdict"], attempt["ended"]) == ("solved", "out_of_time")

@@ -155,6 +155,7 @@ def test_going_round_in_circles_ends_it(tiny: Store) -> None:
     assert "try something else" in outputs(model.asked[-1])[2]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_grows_is_compacted_and_marked(tiny: Store) -> None:
     sizes = []
 
