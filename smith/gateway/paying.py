@@ -82,8 +82,8 @@ class Payer:
                     refusal = error
                 else:
                     refusal = None
-            # Calls that began and ended meanwhile may be all that was in the way: only what was seen of a ledger in which
-            # nothing was written since the try before is so.
+            # Calls that began and ended meanwhile may be all that was in the way: only what was seen of a ledger in
+            # which nothing was written since the try before is so.
             now = self._ledger.head()
             if now != head and time.monotonic() < deadline:
                 head, cap = now, wanted
