@@ -23,7 +23,7 @@ for pid in [int(p.rpartition("/")[2]) for p in glob.glob("/proc/[0-9]*")]:
             os.kill(pid, signal.SIGSTOP if pid == 1 else signal.SIGKILL)
         except OSError:
             continue
-for path in [*glob.glob("/smith/*/*"), *glob.glob("/tmp/*"), *glob.glob("/work/*")]:
+for path in [*glob.glob("/smith/*/*"), *glob.glob("/tmp/*"), *glob.glob("/var/tmp/*")]:
     try:
         with open(path, "a") as file:
             file.write("solved")
