@@ -16,7 +16,7 @@ from smith.records.compiled_files import FileFailure
 from smith.sandbox import Sandbox
 
 CLANG = find_clang()
-here = pytest.mark.skipif(CLANG is None, reason="needs a clang (Debian's clang-19)")
+here = pytest.mark.skipif(CLANG is None, reason="no clang is on PATH or in ROCm (Debian: clang-19)")
 pytestmark = pytest.mark.timeout(600)
 
 SUM = """

@@ -159,7 +159,7 @@ def test_text_of_an_agent_stays_text(world: Store) -> None:
 def test_a_browser_runs_nothing_of_it(world: Store, tmp_path: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        pytest.skip("no chromium is installed")
+        pytest.skip("neither chromium nor google-chrome is on PATH (Debian: chromium)")
     (tmp_path / "hostile.html").write_text(hostile(world))
     # The same text without our escaping must not run either: the page forbids itself scripts.
     bare = re.sub("</body>", lambda _: f"{HOSTILE}</body>", (tmp_path / "hostile.html").read_text())

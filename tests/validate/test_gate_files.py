@@ -66,7 +66,7 @@ __global__ void scale(float* x) { x[threadIdx.x] *= FACTOR; }
 """
 
 
-@pytest.mark.skipif(find_clang() is None, reason="needs a clang (Debian's clang-19)")
+@pytest.mark.skipif(find_clang() is None, reason="no clang is on PATH or in ROCm (Debian: clang-19)")
 @pytest.mark.timeout(300)
 def test_base_and_reference_of_a_task_that_no_device_here_can_run(tmp_path: Path, sandbox_name: str) -> None:
     store = new_store(tmp_path / "data")
