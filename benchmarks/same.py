@@ -22,7 +22,8 @@ from smith.environment.layers import build
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.freeze import Frozen, freeze
 from smith.git.mirrors import open_upstream
-from smith.grade.timing import LIMIT_S, CannotTime, TooNoisy, measure
+from smith.grade.timed_processes import CannotTime
+from smith.grade.timing import LIMIT_S, TooNoisy, measure
 from smith.grade.trial import Bench, base_tree
 from smith.mine import mine
 from smith.paths import MARKER, Layout

@@ -30,11 +30,18 @@ NAME = "perf::meets_target"
 def sample(tree: str, folders: list[str], workload: str, seed: int, seconds: float) -> dict[str, Any]:
     """The figures of one workload in one fresh process. Raises ``ValueError`` where it does not run."""
     reader, writer = os.pipe()
-    argv = [sys.executable, "-P", "-m", "smith.inside.time_workload", str(writer), workload, str(seconds), str(seed)]
+    plan: dict[str, Any] = {
+        "fd": writer,
+        "turns": None,
+        "file": workload,
+        "seconds": seconds,
+        "seed": seed,
+        "source": tree,
+    }
+    plan |= {"python_path": folders, "prelude": None, "gpu": False, "cold": False}
+    argv = [sys.executable, "-P", "-m", "smith.inside.time_workload", json.dumps(plan)]
     library = str(Path(__file__).resolve().parent)
-    child = subprocess.Popen(
-        [*argv, tree, *folders], pass_fds=[writer], env={**os.environ, "PYTHONPATH": library}, cwd="/"
-    )
+    child = subprocess.Popen(argv, pass_fds=[writer], env={**os.environ, "PYTHONPATH": library}, cwd="/")
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read()

@@ -10,6 +10,8 @@ from typing import Protocol
 
 KINDS = ("rocm", "cuda")
 """Kinds of device that are GPUs. A device's name is its kind, or kind and architecture: ``rocm:gfx942``."""
+BUSY_PERCENT = 20
+"""From how much on a GPU is taken to be working: for somebody, where no process is seen."""
 VENDORS = {"rocm": "AMD", "cuda": "NVIDIA"}
 _NOT_SAID = re.compile(r"\[?(n/a|not supported|unknown error|insufficient permissions|none)\]?", re.IGNORECASE)
 
@@ -105,6 +107,14 @@ class Gpu:
 
     def __str__(self) -> str:
         return f"{self.name or VENDORS[self.kind] + ' GPU'} ({self.architecture}, {self.card})"
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """What a GPU does at one moment, and whose processes are on its card."""
+
+    readings: Readings = Readings()
+    occupants: Sequence[Occupant] = ()
 
 
 @dataclass(frozen=True)

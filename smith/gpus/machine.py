@@ -12,11 +12,21 @@ from typing import Any
 from smith import process
 from smith.errors import Unavailable
 from smith.gpus import amd, amd_sysfs, nvidia_smi, nvml
-from smith.gpus.base import KINDS, VENDORS, Gpu, Inventory, Occupant, Outcome, Run, Which
+from smith.gpus.base import (
+    BUSY_PERCENT,
+    KINDS,
+    VENDORS,
+    Gpu,
+    GpuState,
+    Inventory,
+    Occupant,
+    Outcome,
+    Readings,
+    Run,
+    Which,
+)
 
 TIMEOUT_S = 20.0
-BUSY_PERCENT = 20
-"""From how much on a card without a visible process is taken to be in use."""
 
 
 def run_briefly(argv: Sequence[str]) -> Outcome:
@@ -80,24 +90,29 @@ class Machine:
         # One name of a device is one architecture: where a machine has several, the first found is meant.
         return Inventory(tuple(gpu for gpu in usable if gpu.architecture == usable[0].architecture), notes=found.notes)
 
-    def occupants(self, gpu: Gpu) -> tuple[Occupant, ...]:
+    def occupants(self, gpu: Gpu) -> Sequence[Occupant]:
         """The processes that use the GPU's card at this moment, those of other users too.
 
         A busy card whose processes cannot be seen (another container's) has one without a number.
         """
+        return self.state(gpu).occupants
+
+    def state(self, gpu: Gpu) -> GpuState:
+        """What the GPU does at this moment, and :meth:`occupants`."""
         if gpu.kind == "rocm":
             # A neighbouring partition shares clocks, power and memory: it counts.
             on_card = [node for node in amd_sysfs.kfd_nodes(self.root) if node.card == gpu.card]
             found = {o.pid: o for node in on_card for o in amd_sysfs.occupants(self.root, node.gpu_id)}
-            busy = [amd_sysfs.readings(amd_sysfs.pci_folder(self.root, node)).busy_percent for node in on_card[:1]]
+            seen = [amd_sysfs.readings(amd_sysfs.pci_folder(self.root, node)) for node in on_card[:1]]
         else:
             fresh = [g for g in self._look("cuda").gpus if g.uuid == gpu.uuid]
             found = {o.pid: o for g in fresh for o in g.occupants}
-            busy = [g.readings.busy_percent for g in fresh]
-        unseen = max((percent or 0 for percent in busy), default=0)
-        if not found and unseen >= BUSY_PERCENT:
-            return (Occupant(0, f"a process that cannot be seen from here ({unseen} % busy)"),)
-        return tuple(found.values())
+            seen = [g.readings for g in fresh]
+        readings = seen[0] if seen else Readings()
+        if not found and (readings.busy_percent or 0) >= BUSY_PERCENT:
+            unseen = Occupant(0, f"a process that cannot be seen from here ({readings.busy_percent} % busy)")
+            return GpuState(readings, (unseen,))
+        return GpuState(readings, tuple(found.values()))
 
     def all(self) -> dict[str, Inventory]:
         """Every kind."""

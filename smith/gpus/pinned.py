@@ -7,11 +7,11 @@ visible devices is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from smith.gpus.base import Gpu
+from smith.gpus.base import Gpu, GpuState
 from smith.gpus.lease import Lease
 from smith.sandbox.base import Bind, Command, Ended, Sandbox
 
@@ -43,6 +43,8 @@ class PinnedSandbox:
 
     inner: Sandbox
     lease: Lease
+    look: Callable[[], GpuState]
+    """What the GPU does now."""
     root: Path = Path("/")
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +65,8 @@ class Devices:
             self._turn(gpus),
             leases.hold(gpus, purpose=purpose or device, wait_s=self.wait_s, step=told) as lease,
         ):
-            yield Bench(store, PinnedSandbox(sandbox, lease, self.machine.root), lease.gpu.device)
+            look = functools.partial(self.machine.state, lease.gpu)
+            yield Bench(store, PinnedSandbox(sandbox, lease, look, self.machine.root), lease.gpu.device)
 
     def require(self, device: str) -> tuple[Gpu, ...]:
         """The GPUs that ``device`` may be; none for a device that is no GPU. Raises :class:`Unavailable`."""

@@ -7,9 +7,10 @@ waited for them, and then nobody is told), and cpufreq's ``scaling_cur_freq``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +48,21 @@ class Watch:
         self.foreign, self._processors = foreign, processors or os.cpu_count() or 1
         self._timed = 0.0
         self.knows = self._busy() is not None
+
+    @property
+    def method(self) -> str:
+        """What is watched, in words."""
+        if not self.knows:
+            return "what else the machine did is not known"
+        return (
+            f"blocks in which others used more than {self.foreign:.0%} of the processors or the clock drifted by "
+            f"{CLOCK_DRIFT:.0%} are void"
+        )
+
+    @contextlib.contextmanager
+    def leg(self) -> Iterator[None]:
+        """Around what is timed without others beside it; here nothing more is to be seen then."""
+        yield
 
     def moment(self) -> Moment:
         """The counters now."""

@@ -22,7 +22,8 @@ from smith.grade.integrity import NATIVE, Emptier, Integrity, run_guarded
 from smith.grade.launched import is_asked, own_launches, touched
 from smith.grade.oracle import ask
 from smith.grade.seal import digest
-from smith.grade.timing import CannotTime, Tampered, measure
+from smith.grade.timed_processes import CannotTime, Tampered
+from smith.grade.timing import measure
 from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from smith.errors import Unavailable
 from smith.freeze.bundle import Bundle
-from smith.gpus.base import is_gpu
+from smith.gpus.pinned import PinnedSandbox
 from smith.grade.disturbance import Watch
+from smith.grade.gpu_watch import GpuWatch
 from smith.grade.quiet import alone
-from smith.grade.trial import Bench, Trial, trial
+from smith.grade.timed_processes import CannotTime, Sampled, Side, compute, time_together
+from smith.grade.trial import Bench, trial
 from smith.harness.environment import TestEnvironment
-from smith.harness.stage import Stage
-from smith.records.config import Config
+from smith.records.config import Config, TimingConfig
 from smith.records.receipt import Timing
 from smith.records.workload import Workload
-from smith.sandbox.base import Limits
 from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
 CASE_S = 0.15
@@ -37,44 +34,26 @@ MOST_BLOCKS = 25
 MOST_VOID = 15
 LIMIT_S = 900.0
 """After so long no further block is begun."""
-PROCESS_S = 120.0
-MAX_BYTES = 4 << 20
-SLOWEST, SLACK_S = 0.75, 1.0
-"""How far a timed process's clock may be from ours over its whole life."""
-
 METHOD = (
-    "results compared first on fresh inputs; blocks of baseline, candidate and baseline again in random order, each in "
-    f"a fresh process; per process and case up to 12 calls until warm, then samples of inputs of their own for {CASE_S}"
-    " s, the median taken; results of timed calls compared between the legs; ratio of baseline (geometric mean of its "
-    "two legs) to candidate per block; median over blocks with a 95 % bootstrap interval; noise from the two legs of "
-    "the baseline; ended when the answer was certain; caches warm, not flushed; wall clock; no build or test of this "
-    "data repository running beside it"
+    "results compared first on fresh inputs; blocks of baseline, candidate and baseline again, each in a fresh process "
+    "and a place of its own; {order}; per process and case up to 12 calls until warm, then samples of inputs of their "
+    f"own, for {CASE_S} s a process, the lower quartile taken; results of timed calls compared between the legs; ratio "
+    "of baseline (geometric mean of its two legs) to candidate per block; median over blocks with a 95 % bootstrap "
+    "interval; noise from the two legs of the baseline; ended when the answer was certain; {clock}; no build or test "
+    "of this data repository running beside it; {watched}"
 )
-WATCHED = "blocks in which others used more than {:.0%} of the processors or the clock drifted by 10 % are void"
-UNWATCHED = "what else the machine did is not known"
+TOGETHER = "the three take turns sample by sample, in an order drawn for each turn"
+ONE_BY_ONE = "one after the other in an order drawn for each block"
+HOST_CLOCK = "wall clock; caches warm, not flushed"
+DEVICE_CLOCK = (
+    "events of the device around each call, all of its streams joined, held against the wall clock of the host; caches "
+    "{cache}; clocks not pinned"
+)
 
 RELATIVE = 1e-3
 """How far results at the timed sizes may lie apart, relative to the value and to the largest one."""
 
 RECORDED = "recorded_workload.py"
-
-Sampled = dict[str, dict[str, Any]]
-"""Figures or results by case."""
-
-
-class CannotTime(Unavailable):
-    """A workload that does not run on a side, or gives another result there: nothing to compare.
-
-    ``candidate`` says whether the candidate is the one at fault.
-    """
-
-    def __init__(self, message: str, *, candidate: bool) -> None:
-        super().__init__(message)
-        self.candidate = candidate
-
-
-class Tampered(CannotTime):
-    """The candidate reached for the clock, the statistics or the report, or left work behind the clock's back."""
 
 
 class TooNoisy(CannotTime):
@@ -98,37 +77,72 @@ def measure(
     the sizes at which it is timed. After ``limit_s`` no further block is begun. Raises :class:`CannotTime` where a
     workload does not run or results differ.
     """
-    if is_gpu(bench.device):
-        # A clock of the host beside a GPU that works on its own would measure how fast launches are queued.
-        raise CannotTime(f"speed on {bench.device} cannot be measured by this version", candidate=False)
-    files = [bundle.path / "tests" / "workloads" / name for name in bundle.selection.workloads]
+    config = Config.load(bench.store.layout.config).timing
     with (
         trial(bench, bundle, environment, base) as first,
         trial(bench, bundle, environment, candidate) as second,
+        trial(bench, bundle, environment, base) as again,
         alone(bench.store.layout.quiet),
     ):
+        legs = [Side(first, False), Side(second, True), Side(again, False)]
+        for side in legs:
+            if side.trial.build_error:
+                raise CannotTime(f"the tree does not build: {side.trial.build_error}", candidate=side.candidate)
+        files = [bundle.path / "tests" / "workloads" / name for name in bundle.selection.workloads]
         if recorded is not None and not files:
             files = [first.place.root / RECORDED]
             files[0].write_text(as_cases(recorded), "utf-8")
-        for side in (first, second):
-            if side.build_error:
-                raise CannotTime(f"the tree does not build: {side.build_error}", candidate=side is second)
-
-        watch = Watch(foreign=Config.load(bench.store.layout.config).timing.foreign)
-
-        def sample(side: Trial, seed: int, seconds: float) -> Sampled:
-            found: Sampled = {}
-            for file in files:
-                cases, used = _sample(side, file, seed, seconds, candidate=side is second)
-                found |= cases
-                watch.used(used)
-            return found
-
         seed = secrets.randbelow(1 << 31)
-        compare(sample(first, seed, 0.0), sample(second, seed, 0.0))
-        return measure_blocks(
-            bench.device, lambda leg, seed: sample(second if leg else first, seed, CASE_S), watch, limit_s
-        )
+        for file in files:
+            compare(*(compute(side, file, seed).cases for side in legs[:2]))
+        return measure_blocks(_way_of(bench, config, legs, files), limit_s)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to take blocks on a device: ``take`` gives, for a seed, the figures of baseline, candidate and baseline
+    again; ``method`` says how, when all is done."""
+
+    device: str
+    take: Callable[[int], Sequence[Sampled]]
+    watch: Watch
+    order: str = TOGETHER
+    clock: str = HOST_CLOCK
+
+    @property
+    def method(self) -> str:
+        """How it was measured, in words."""
+        return METHOD.format(order=self.order, clock=self.clock, watched=self.watch.method)
+
+
+def _way_of(bench: Bench, config: TimingConfig, legs: Sequence[Side], files: Sequence[Path]) -> Way:
+    """On a processor the legs take turns. A GPU is one leg's at a time: each needs its memory."""
+    if not isinstance(bench.sandbox, PinnedSandbox):
+        watch = Watch(foreign=config.foreign)
+        return Way(bench.device, lambda seed: _together(legs, files, seed, watch), watch)
+    on_gpu, cold = GpuWatch(bench.sandbox.look, foreign=config.foreign), config.gpu_cache == "cold"
+
+    def take(seed: int) -> list[Sampled]:
+        found: dict[int, Sampled] = {}
+        for number in secrets.SystemRandom().sample(range(len(legs)), len(legs)):
+            with on_gpu.leg():
+                (found[number],) = _together([legs[number]], files, seed, on_gpu, cold=cold)
+        return [found[number] for number in range(len(legs))]
+
+    cache = "flushed before every timed call" if cold else "warm, not flushed"
+    return Way(bench.device, take, on_gpu, ONE_BY_ONE, DEVICE_CLOCK.format(cache=cache))
+
+
+def _together(
+    legs: Sequence[Side], files: Sequence[Path], seed: int, watch: Watch, *, cold: bool = False
+) -> list[Sampled]:
+    """The figures of each leg over all workload files."""
+    found: list[Sampled] = [{} for _ in legs]
+    for file in files:
+        for figures, told in zip(found, time_together(legs, file, seed, CASE_S, cold=cold), strict=True):
+            figures |= told.cases
+            watch.used(told.processor_s)
+    return found
 
 
 def as_cases(recorded: Workload) -> str:
@@ -144,8 +158,8 @@ def as_cases(recorded: Workload) -> str:
     )
 
 
-def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watch, limit_s: float = LIMIT_S) -> Timing:
-    """Measure blocks until the answer is certain. ``leg`` samples the candidate (True) or the baseline.
+def measure_blocks(way: Way, limit_s: float = LIMIT_S) -> Timing:
+    """Measure blocks until the answer is certain.
 
     Each leg is a fresh process, with inputs drawn from a seed that the legs of a block share. Raises
     :class:`CannotTime` where results differ, and :class:`TooNoisy` where nothing could be timed undisturbed.
@@ -153,15 +167,11 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
     blocks: list[Block] = []
     void: list[str] = []
     end = time.monotonic() + limit_s
-    draw = secrets.SystemRandom()
     while len(blocks) < MOST_BLOCKS and len(void) < MOST_VOID and (not blocks or time.monotonic() < end):
-        order = [False, True, False]
-        draw.shuffle(order)
-        seed = secrets.randbelow(1 << 31)
-        before = watch.moment()
-        legs = [(candidate, leg(candidate, seed)) for candidate in order]
-        disturbed = watch.disturbed(before, watch.moment())
-        block = _block(legs)
+        before = way.watch.moment()
+        legs = way.take(secrets.randbelow(1 << 31))
+        disturbed = way.watch.disturbed(before, way.watch.moment())
+        block = _block(*legs)
         if blocks and blocks[0].candidate.keys() != block.candidate.keys():
             raise CannotTime("the cases differ from block to block", candidate=True)
         if disturbed is not None:
@@ -172,14 +182,11 @@ def measure_blocks(device: str, leg: Callable[[bool, int], Sampled], watch: Watc
             break
     if not blocks:
         raise TooNoisy(f"all {len(void)} blocks were disturbed: {void[-1]}", candidate=False)
-    method = f"{METHOD}; {WATCHED.format(watch.foreign) if watch.knows else UNWATCHED}"
-    return summarise(blocks, method=method, device=device, void=len(void))
+    return summarise(blocks, method=way.method, device=way.device, void=len(void))
 
 
-def _block(legs: Sequence[tuple[bool, Sampled]]) -> Block:
+def _block(first: Sampled, new: Sampled, second: Sampled) -> Block:
     """The times of one block. Raises :class:`CannotTime` where the results of timed calls differ between legs."""
-    first, second = (figures for candidate, figures in legs if not candidate)
-    (new,) = (figures for candidate, figures in legs if candidate)
     for figures, candidate in ((second, False), (new, True)):
         if figures.keys() != first.keys():
             raise CannotTime("the legs have other cases", candidate=candidate)
@@ -217,70 +224,3 @@ def compare(base: Sampled, other: Sampled, *, candidate: bool = True) -> None:
                 raise CannotTime(
                     f"{case}: a wrong result at the timed size ({have!r} for {want!r})", candidate=candidate
                 )
-
-
-def _sample(side: Trial, file: Path, seed: int, seconds: float, *, candidate: bool) -> tuple[Sampled, float]:
-    """What one fresh process says of the cases of one workload file: times, or with no ``seconds`` results; and the
-    processor time that it says it took."""
-    stage = Stage(
-        side.bench.sandbox, side.place, side.environment, side.bundle.recipe, side.bench.device, side.bundle.prelude
-    )
-    shutil.copy(file, side.place.lib / file.name)
-    reader, writer = os.pipe()
-    with ThreadPoolExecutor(1) as pool, os.fdopen(reader, "rb") as pipe:
-        # Read all the while: results may be more than a pipe holds.
-        data = pool.submit(_read, pipe)
-        try:
-            done = stage.run(
-                stage.module(
-                    "time_workload",
-                    *(str(writer), f"{stage.lib}/{file.name}", str(seconds), str(seed), stage.source),
-                    *side.bundle.recipe.python_path,
-                ),
-                Limits(wall_s=PROCESS_S),
-                pass_fds=[writer],
-            )
-        finally:
-            os.close(writer)
-        said, heard_s = data.result()
-    try:
-        document = json.loads(said)
-        cases, used = document["cases"], float(document["processor_s"])
-        if not cases or not all(isinstance(figures, dict) for figures in cases.values()):
-            raise ValueError("no cases")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        words = done.stderr.text.strip().splitlines()
-        detail = words[-1][:300] if words else "nothing was said"
-        raise CannotTime(
-            f"the workload {file.name} does not run ({done.ending}): {detail}", candidate=candidate
-        ) from error
-    fault = _fault(said, document, heard_s)
-    if fault:
-        raise Tampered(f"the workload {file.name}: {fault}", candidate=candidate)
-    return dict(cases), used
-
-
-def _read(pipe: BinaryIO) -> tuple[bytes, float]:
-    """All that is sent, and the seconds from the first byte of it to the last by our own clock."""
-    found, first, last = b"", 0.0, 0.0
-    while len(found) < MAX_BYTES and (data := os.read(pipe.fileno(), 1 << 16)):
-        last = time.monotonic()
-        first = first or last
-        found += data
-    return found, last - first
-
-
-def _fault(said: bytes, document: dict[str, Any], heard_s: float) -> str:
-    """What of a timed process's own account cannot be; empty where all is well."""
-    if said[:1] != b" " or said[1:2] == b" ":
-        return "the process was begun anew while it was timed"
-    altered = document.get("altered")
-    if not isinstance(altered, list) or altered:
-        return f"altered {', '.join(map(str, altered[:5])) if isinstance(altered, list) else 'the report'}"
-    elapsed = document.get("elapsed_s")
-    if not isinstance(elapsed, float) or not heard_s * SLOWEST - SLACK_S <= elapsed <= heard_s / SLOWEST + SLACK_S:
-        return f"its clock says {elapsed!r:.10} s where ours says {heard_s:.2f} s"
-    for case, figures in document["cases"].items():
-        if figures.get("left", 0):
-            return f"{case}: threads or processes go on working when the call has returned"
-    return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +134,7 @@ class Stage:
         input: bytes | None = None,
         spill: Path | None = None,
         more: Sequence[Bind] = (),
+        started: Callable[[int], None] = lambda pid: None,
     ) -> Ended:
         """Run a command in fresh scratch space, starting in ``tmp``; ``more`` is shown besides."""
         self.lay_out()
@@ -147,6 +148,7 @@ class Stage:
                 pass_fds=pass_fds,
                 input=input,
                 spill=spill,
+                started=started,
             )
         )
 

@@ -1,11 +1,17 @@
-"""Time the cases of a workload file in this process and write one JSON document to a file descriptor.
+"""Time the cases of a workload file in this process and write what was found to a file descriptor.
 
-Runs inside the sandbox as ``python -m smith.inside.time_workload FD FILE SECONDS SEED SOURCE FOLDER...``. The clock and
-the statistics are bound before any code of the repository is imported, and what was replaced all the same is told.
-Every sample is of fresh inputs made outside the timed region; a case's figure is the median over its samples. A result
-is read as soon as the clock stops and spoiled afterwards, so that neither work left in a thread nor a result kept from
-an earlier call is worth anything. One space is written before the repository is imported: whoever reads can hold our
-clock against its own.
+Runs inside the sandbox as ``python -m smith.inside.time_workload PLAN``, a JSON document: ``fd`` to write to, ``turns``
+to read from (or null), ``file``, ``seed``, ``seconds``, ``source``, ``python_path``, ``prelude``, ``gpu``, ``cold``.
+The clock and the statistics are bound before any code of the repository is imported, and what was replaced all the same
+is told. Every sample is of fresh inputs made outside the timed region; a case's figure is the lower quartile of its
+samples, for what disturbs a sample only ever makes it longer. A result is read as soon as the clock stops and spoiled
+afterwards, so that neither work left in a thread nor a result kept from an earlier call is worth anything.
+
+One space is written before the repository is imported: whoever reads can hold our clock against its own. With
+``turns`` the cases are warmed up, their names written as one line, and then a sample of a case is taken each time its
+number comes in, and a line written when it is done: several processes can take turns with samples, so that all see the
+same weather. Without, each case is sampled for ``seconds``; with 0 seconds it is computed once and not timed. At the
+end comes one line with everything.
 """
 
 from __future__ import annotations
@@ -15,11 +21,12 @@ import os
 import random
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic, perf_counter_ns
 from typing import Any
 
 from smith.inside.guard import Guard
+from smith.inside.timers import Call, DeviceTimer, HostTimer, Timer
 
 MIN_SAMPLES = 9
 MAX_SAMPLES = 200
@@ -27,64 +34,81 @@ VALUES = 512
 CHECKS = 3
 """Timed calls whose results are kept, each by so many values at places drawn anew."""
 CHECKED_VALUES = 64
-SHORTEST_NS = 50_000
-"""A sample that is shorter is repeated within itself until it is long enough for the clock."""
 DISTINCT = 64
-"""Inputs that such a sample goes through, at most: one that is called again and again could be remembered."""
+"""Inputs that a sample of short calls goes through, at most: one that is called again and again could be
+remembered."""
 STABLE = 0.05
 WARM_UP = 12
+WARM_INPUTS = 3
 
 
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+def lower_quartile(values: list[float]) -> float:
+    """The value a quarter of the way from the smallest to the largest; between two, the smaller."""
+    return sorted(values)[(len(values) - 1) // 4]
 
 
-def time_case(
-    make: Callable[[], Callable[[], object]],
-    seconds: float,
-    seed: int = 0,
-    clock: Callable[[], int] = perf_counter_ns,
-) -> dict[str, Any]:
-    """Median nanoseconds a call of what ``make`` gives, sampled for about ``seconds``; with results of timed calls.
+class Case:
+    """One case of a workload, warmed up; ``make`` draws inputs and gives a call of them.
 
-    Calls warm up until three in a row lie within 5 %, 12 at most. Each sample is of inputs of its own, drawn from
-    ``seed`` and its number, so that two processes can compare the results of the calls that were timed: a call that
-    gives back what an earlier one computed is found out.
+    Each sample is of inputs of its own, drawn from ``seed`` and its number, so that two processes can compare the
+    results of the calls that were timed: a call that gives back what an earlier one computed is found out.
     """
-    once, warm = _warm_up(make, seed, clock)
-    inner = max(1, SHORTEST_NS // once)
-    checked = set(random.Random(seed).sample(range(MIN_SAMPLES), CHECKS))
-    samples: list[float] = []
-    checks: list[dict[str, Any]] = []
-    busy, left = _running(), 0
-    end = clock() + int(seconds * 1e9)
-    while len(samples) < MIN_SAMPLES or (clock() < end and len(samples) < MAX_SAMPLES):
-        seed_all(seed + len(samples))
+
+    def __init__(self, make: Callable[[], Call], seed: int, timer: Timer) -> None:
+        self._make, self._seed, self._timer = make, seed, timer
+        once, self.warm_up = self._warm()
+        self._inner = max(1, timer.shortest_ns // once)
+        self._checked = set(random.Random(seed).sample(range(MIN_SAMPLES), CHECKS))
+        self._samples: list[float] = []
+        self._checks: list[dict[str, Any]] = []
+        self._busy, self._left = _running(), 0
+
+    def sample(self) -> None:
+        """Take one more sample."""
+        number = len(self._samples)
+        seed_all(self._seed + number)
         # How many there are differs between processes. The first inputs are the same in all: they come last.
-        calls = [make() for _ in range(min(inner, DISTINCT))][::-1]
-        rounds, rest = divmod(inner, len(calls))
-        value: object = None
-        began = clock()
-        for call in calls[:rest]:
-            value = call()
-        for _ in range(rounds):
-            for call in calls:
-                value = call()
-        samples.append((clock() - began) / inner)
-        if len(samples) - 1 in checked:
-            checks.append(result_of(value, seed, CHECKED_VALUES))
-        left = max(left, _running() - busy)
+        calls = [self._make() for _ in range(min(self._inner, DISTINCT))][::-1]
+        ns, value = self._timer.sample(calls, self._inner)
+        self._samples.append(ns)
+        if number in self._checked:
+            self._checks.append(result_of(value, self._seed, CHECKED_VALUES))
+        self._left = max(self._left, _running() - self._busy)
         spoil(value)
-    return {
-        "ns": _median(samples),
-        "samples": len(samples),
-        "inner": inner,
-        "warm_up": warm,
-        "checks": checks,
-        "left": left,
-    }
+
+    def figures(self) -> dict[str, Any]:
+        """Nanoseconds a call (the lower quartile), how they were taken, and results of timed calls."""
+        return {
+            "ns": lower_quartile(self._samples),
+            "samples": len(self._samples),
+            "inner": self._inner,
+            "warm_up": self.warm_up,
+            "checks": self._checks,
+            "left": self._left,
+        }
+
+    def _warm(self) -> tuple[int, int]:
+        """Nanoseconds of one warm call, and how many it took: until three in a row lie within 5 %, 12 at most."""
+        last: list[int] = []
+        calls = []
+        for number in range(1, WARM_UP + 1):
+            if number <= WARM_INPUTS:
+                seed_all(self._seed - number)
+                calls.append(self._make())
+            last = [*last[-2:], max(1, self._timer.once(calls[number % len(calls)]))]
+            if number > WARM_INPUTS and max(last) <= (1 + STABLE) * min(last):
+                break
+        return sorted(last)[len(last) // 2], number
+
+
+def time_case(make: Callable[[], Call], seconds: float, seed: int = 0, timer: Timer | None = None) -> dict[str, Any]:
+    """The figures of a case that is sampled for about ``seconds`` without a break."""
+    case = Case(make, seed, timer or HostTimer())
+    end, taken = perf_counter_ns() + int(seconds * 1e9), 0
+    while taken < MIN_SAMPLES or (perf_counter_ns() < end and taken < MAX_SAMPLES):
+        case.sample()
+        taken += 1
+    return case.figures()
 
 
 def _running() -> int:
@@ -111,20 +135,6 @@ def spoil(value: Any) -> None:
             value.fill_(float("nan") if value.is_floating_point() else 77)
         except RuntimeError:
             return
-
-
-def _warm_up(make: Callable[[], Callable[[], object]], seed: int, clock: Callable[[], int]) -> tuple[int, int]:
-    """Nanoseconds of one warm call, and how many calls it took."""
-    last: list[int] = []
-    for number in range(1, WARM_UP + 1):
-        seed_all(seed - number)
-        call = make()
-        began = clock()
-        call()
-        last = [*last[-2:], max(1, clock() - began)]
-        if number > 3 and max(last) <= (1 + STABLE) * min(last):
-            break
-    return int(_median([float(ns) for ns in last])), number
 
 
 def seed_all(seed: int) -> None:
@@ -156,34 +166,81 @@ def result_of(value: Any, seed: int, most: int = VALUES) -> dict[str, Any]:
     return {"shape": [kind, *shape] if kind else shape, "values": [float(flat[place]) for place in places]}
 
 
+def _numbers(fd: int) -> Iterator[int]:
+    """The numbers that come in, one a line, up to the first below 0."""
+    read, rest = os.read, b""
+    while True:
+        while b"\n" not in rest:
+            data = read(fd, 64)
+            if not data:
+                return
+            rest += data
+        line, _, rest = rest.partition(b"\n")
+        if (number := int(line)) < 0:
+            return
+        yield number
+
+
 def _seconds(began: float, now: Callable[[], float] = monotonic) -> float:
     return now() - began
 
 
-def main(argv: list[str]) -> int:
-    """Time every case of the workload file, or with 0 seconds compute it; 0 when the document was written."""
-    fd, path, seconds, seed, source, folders = int(argv[0]), argv[1], float(argv[2]), int(argv[3]), argv[4], argv[5:]
-    encode, write = json.JSONEncoder().encode, os.write
-    os.set_inheritable(fd, False)
+def _timer(plan: dict[str, Any]) -> Timer:
+    if not plan["gpu"]:
+        return HostTimer()
+    # A GPU's clock is torch's; loaded now, so that it is torch's own.
+    import torch
+
+    return DeviceTimer(torch, cold=bool(plan["cold"]))
+
+
+def main(argv: list[str]) -> None:
+    """Do what the plan asks, and end the process."""
+    plan: dict[str, Any] = json.loads(argv[0])
+    fd, source, seed, seconds = int(plan["fd"]), str(plan["source"]), int(plan["seed"]), float(plan["seconds"])
+    encode, write, leave = json.JSONEncoder().encode, os.write, os._exit
+    turns: int | None = plan["turns"]
+    for descriptor in (fd, turns):
+        if descriptor is not None:
+            os.set_inheritable(descriptor, False)
     os.chdir(source)
+    timer = _timer(plan)
     guard = Guard(source, own=("__main__",))
     altered, began = guard.altered, monotonic()
+
+    def say(document: object) -> None:
+        data = encode(document).encode() + b"\n"
+        while data:
+            data = data[write(fd, data) :]
+
     write(fd, b" ")
     # Only now: nothing of the repository can stand for a module that was imported above.
-    sys.path[:0] = [os.path.normpath(os.path.join(source, folder)) for folder in folders]
-    namespace: dict[str, Any] = runpy.run_path(path, run_name="smith_workload")
+    sys.path[:0] = [os.path.normpath(os.path.join(source, folder)) for folder in plan["python_path"]]
+    if plan["prelude"]:
+        runpy.run_path(plan["prelude"], run_name="smith_prelude")
+    namespace: dict[str, Any] = runpy.run_path(plan["file"], run_name="smith_workload")
     results: dict[str, Any] = {}
+    made: list[tuple[str, Case]] = []
     for number, (name, make) in enumerate(namespace["cases"]()):
         seed_all(seed + number)
-        results[name] = time_case(make, seconds, seed + 1000 * number) if seconds > 0 else result_of(make()(), seed)
+        if turns is not None:
+            made.append((name, Case(make, seed + 1000 * number, timer)))
+        else:
+            results[name] = (
+                time_case(make, seconds, seed + 1000 * number, timer) if seconds else result_of(make()(), seed)
+            )
+    if turns is not None:
+        say([name for name, _ in made])
+        for number in _numbers(turns):
+            made[number][1].sample()
+            write(fd, b"\n")
+        results = {name: case.figures() for name, case in made}
     used = sum(os.times()[:4])
     document = {"cases": results, "processor_s": used, "altered": altered(), "elapsed_s": _seconds(began)}
-    data = encode(document).encode()
-    while data:
-        data = data[write(fd, data) :]
-    os.close(fd)
-    return 0
+    say(document | timer.account())
+    # All is said. Threads and exit hooks of the repository are nothing to wait for.
+    leave(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

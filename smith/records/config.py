@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -119,6 +119,8 @@ class TimingConfig(Record):
     foreign: float = Field(default=0.10, ge=0, le=1)
     """Share of all processors that others may use while a block is timed; above it the block is void. 1 on a machine
     that is never idle: then only noise tells."""
+    gpu_cache: Literal["cold", "warm"] = "cold"
+    """Whether a GPU's caches are flushed before every timed call, or hold what the making of its inputs left there."""
 
 
 class Config(Document):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -39,7 +39,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run, and what it sees and may use. ``cwd`` is a path of the inside, ``spill`` a file for long output."""
+    """What to run, and what it sees and may use. ``cwd`` is a path of the inside, ``spill`` a file for long output.
+
+    ``started`` is told the process at the root of the tree, as the machine counts, once that is known.
+    """
 
     argv: Sequence[str]
     cwd: str
@@ -49,6 +52,7 @@ class Command:
     pass_fds: Sequence[int] = ()
     input: bytes | None = None
     spill: Path | None = None
+    started: Callable[[int], None] = lambda pid: None
 
 
 @dataclass(frozen=True)

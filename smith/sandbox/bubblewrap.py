@@ -76,7 +76,7 @@ class Bubblewrap:
         drop = [*(_become(user, _groups(command.binds)) if as_root else []), *late]
         shown = _binds(command.binds)
         with (
-            Watch(command.limits, command.spill) as watch,
+            Watch(command.limits, command.spill, command.started) as watch,
             _lent(command.binds, user if as_root else None),
             _files() as make_file,
         ):

@@ -49,7 +49,7 @@ class Host:
             if str(bind.source) != bind.target:
                 raise Unavailable(f"sandbox host cannot show {bind.source} as {bind.target}")
         fixed = {"HOME": command.cwd, "TMPDIR": command.cwd, "PATH": kernel.PATH, "LANG": "C.UTF-8"}
-        with Watch(command.limits, command.spill) as watch:
+        with Watch(command.limits, command.spill, command.started) as watch:
             marker = f"SMITH_SANDBOX_ID={os.getpid()}-{watch.fd}-{id(watch)}"
             key, _, value = marker.partition("=")
             completed = process.run(

@@ -14,6 +14,7 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,8 +34,8 @@ class Watch:
     of the tree and waits until it is gone; with it goes its pid namespace.
     """
 
-    def __init__(self, limits: Limits, spill: Path | None) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, spill: Path | None, started: Callable[[int], None] = lambda pid: None) -> None:
+        self._limits, self._started = limits, started
         self._outputs = [spill.with_name(f"{spill.name}.{s}") for s in ("stdout", "stderr")] if spill else []
         self._read, self.fd = os.pipe()
         self._stop = threading.Event()
@@ -86,6 +87,7 @@ class Watch:
             with contextlib.suppress(ValueError, KeyError, ProcessLookupError):
                 self._pid = int(json.loads(self._said.partition(b"}")[0] + b"}")["child-pid"])
                 self._pidfd = os.pidfd_open(self._pid)
+                self._started(self._pid)
 
     def _look(self) -> Breach | None:
         if any(_size(path) > self._limits.file_bytes for path in self._outputs):
@@ -116,6 +118,16 @@ def descendants(pid: int, most: int = 1 << 20) -> list[int]:
                 found += [int(child) for child in children.split()]
         index += 1
     return found
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of processor time that the tree below ``pid`` has used: by what runs and by what was waited for."""
+    ticks = 0
+    for each in descendants(pid):
+        with contextlib.suppress(OSError, ValueError):
+            fields = Path(f"/proc/{each}/stat").read_bytes().rpartition(b") ")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def wait_gone(pids: list[int], within_s: float = GONE_WITHIN_S) -> bool:

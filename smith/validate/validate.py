@@ -13,7 +13,8 @@ from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
 from smith.grade.devices import hardware_of, held_until_now
 from smith.grade.launched import touched
-from smith.grade.timing import CannotTime, TooNoisy, measure
+from smith.grade.timed_processes import CannotTime
+from smith.grade.timing import TooNoisy, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit

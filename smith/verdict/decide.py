@@ -16,8 +16,6 @@ from smith.records.task import Variant
 from smith.verdict import authored
 from smith.verdict.sorting import Sorted, by_speed, may_count, rates, sort
 
-GPUS = ("rocm", "cuda")
-"""Kinds of device on which nothing is timed yet."""
 _OF_BUNDLE = frozenset({ReasonCode.NO_TESTS.value, ReasonCode.EXTRA_TEST.value})
 """What stops a validation and is the bundle's fault; everything else that does is the machine's."""
 
@@ -223,9 +221,8 @@ class _Rules:
                 detail = "no test that passes on base and reference launches a changed kernel"
                 return decision.because(Verdict.INVALID, ReasonCode.HOST_CODE_ONLY, detail)
             held = f"correctness held ({guards} tests pass on base and reference), and "
-        if self.interpreter or self.device.partition(":")[0] in GPUS:
-            what = "the interpreter" if self.interpreter else "this version"
-            detail = f"{held}{what} measures no speed{'' if self.interpreter else ' on a GPU'}"
+        if self.interpreter:
+            detail = f"{held}the interpreter measures no speed"
             return decision.because(Verdict.UNRESOLVABLE, ReasonCode.NEEDS_DEVICE, detail)
         if not self.facts.asked.workloads:
             detail = f"{held}the recipe names no workload to time, and none was recorded"

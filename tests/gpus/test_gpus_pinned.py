@@ -11,7 +11,7 @@ import pytest
 from gpu_recordings import NVIDIA, amd_machine, machine, nvidia_machine
 
 from smith.errors import Unavailable
-from smith.gpus.base import Gpu
+from smith.gpus.base import Gpu, GpuState
 from smith.gpus.lease import Leases
 from smith.gpus.machine import Machine
 from smith.gpus.pinned import PinnedSandbox
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 def pinned(sandbox: Sandbox, gpu: Gpu, folder: Path, root: Path) -> Iterator[PinnedSandbox]:
     with Leases(folder, lambda gpu: ()).hold([gpu], purpose="test") as lease:
-        yield PinnedSandbox(sandbox, lease, root)
+        yield PinnedSandbox(sandbox, lease, GpuState, root)
 
 
 def command_of(gpu: Gpu, folder: Path, root: Path, env: Mapping[str, str], remaps: bool = True) -> Command:

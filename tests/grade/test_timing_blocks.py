@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from smith.grade.disturbance import Moment, Watch
-from smith.grade.timing import MOST_BLOCKS, MOST_VOID, CannotTime, measure_blocks
+from smith.grade.timed_processes import CannotTime
+from smith.grade.timing import MOST_BLOCKS, MOST_VOID, Way, measure_blocks
 from smith.inside.time_workload import MIN_SAMPLES, time_case
+from smith.inside.timers import HostTimer
 from smith.records.receipt import Answer
 
 
@@ -30,7 +32,7 @@ def never() -> Iterator[bool]:
         yield False
 
 
-def leg(candidate_ns: float, *, noise: float = 0.01, wrong: bool = False) -> Callable[[bool, int], dict[str, Any]]:
+def way(candidate_ns: float, disturbed: Iterator[bool], *, noise: float = 0.01, wrong: bool = False) -> Way:
     draw = random.Random(0)
 
     def sample(candidate: bool, seed: int) -> dict[str, Any]:
@@ -38,11 +40,13 @@ def leg(candidate_ns: float, *, noise: float = 0.01, wrong: bool = False) -> Cal
         value = float(seed) + (1.0 if wrong and candidate else 0.0)
         return {"case": {"ns": ns, "checks": [{"shape": [1], "values": [value % 97 + 1]}]}}
 
-    return sample
+    return Way(
+        "cpu", lambda seed: [sample(candidate, seed) for candidate in (False, True, False)], Disturbed(disturbed)
+    )
 
 
 def test_a_clear_answer_ends_the_measurement() -> None:
-    timing = measure_blocks("cpu", leg(500.0), Disturbed(never()))
+    timing = measure_blocks(way(500.0, never()))
     assert (timing.answer, timing.rounds, timing.void) == (Answer.FASTER, 5, 0)
     (case,) = timing.cases
     assert (len(case.baseline_ns), len(case.candidate_ns)) == (10, 5)
@@ -51,25 +55,25 @@ def test_a_clear_answer_ends_the_measurement() -> None:
 
 
 def test_noise_takes_all_blocks_and_resolves_nothing() -> None:
-    timing = measure_blocks("cpu", leg(990.0, noise=0.3), Disturbed(never()))
+    timing = measure_blocks(way(990.0, never(), noise=0.3))
     assert (timing.answer, timing.rounds) == (Answer.UNRESOLVED, MOST_BLOCKS)
 
 
 def test_disturbed_blocks_do_not_count() -> None:
     blocks = iter([True, False] * 40)
-    timing = measure_blocks("cpu", leg(500.0), Disturbed(blocks))
+    timing = measure_blocks(way(500.0, blocks))
     assert (timing.rounds, timing.void) == (5, 5)
 
 
 def test_where_every_block_is_disturbed_nothing_can_be_timed() -> None:
     with pytest.raises(CannotTime, match="a neighbour") as caught:
-        measure_blocks("cpu", leg(500.0), Disturbed(iter([True] * MOST_VOID)))
+        measure_blocks(way(500.0, iter([True] * MOST_VOID)))
     assert not caught.value.candidate
 
 
 def test_a_timed_call_must_give_the_result() -> None:
     with pytest.raises(CannotTime, match="a wrong result") as caught:
-        measure_blocks("cpu", leg(500.0, wrong=True), Disturbed(never()))
+        measure_blocks(way(500.0, never(), wrong=True))
     assert caught.value.candidate
 
 
@@ -104,6 +108,6 @@ def test_a_remembered_result_shows() -> None:
 def test_short_calls_go_through_many_inputs() -> None:
     drawn: list[float] = []
     moments = iter(range(0, 1_000_000_000, 100))  # a clock by which every call takes 100 ns
-    figures = time_case(drawing(drawn), 0.0, seed=7, clock=lambda: next(moments))
+    figures = time_case(drawing(drawn), 0.0, seed=7, timer=HostTimer(lambda: next(moments)))
     assert figures["inner"] == 500
     assert len(set(drawn)) > 50 * MIN_SAMPLES

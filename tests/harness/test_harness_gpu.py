@@ -12,7 +12,7 @@ from harness_bench import Bench
 from native_gpu import DRIVER, HELPERS, KERNELS, TESTS
 
 from smith.errors import Unavailable
-from smith.gpus.base import Gpu
+from smith.gpus.base import Gpu, GpuState
 from smith.gpus.lease import Lease, Leases
 from smith.gpus.machine import Machine
 from smith.gpus.pinned import PinnedSandbox
@@ -32,7 +32,7 @@ def amd(tmp_path: Path) -> Machine:
 def gpu_bench(bench: Bench, amd: Machine, tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "leases").mkdir()
     with Leases(tmp_path / "leases", amd.occupants).hold(amd.matching("rocm").gpus, purpose="test") as lease:
-        yield replace(bench, sandbox=PinnedSandbox(bench.sandbox, lease, amd.root), device="rocm:gfx942")
+        yield replace(bench, sandbox=PinnedSandbox(bench.sandbox, lease, GpuState, amd.root), device="rocm:gfx942")
 
 
 def run_all(bench: Bench) -> dict[str, TestResult]:
@@ -132,4 +132,4 @@ class Nowhere:
 
 
 def of(gpu: Gpu) -> PinnedSandbox:
-    return PinnedSandbox(Nowhere(), Lease(gpu, 20, 5.0, lambda: 5.0))
+    return PinnedSandbox(Nowhere(), Lease(gpu, 20, 5.0, lambda: 5.0), GpuState)

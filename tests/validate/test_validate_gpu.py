@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,11 +26,12 @@ from smith.grade.grader import grade
 from smith.parallel import each
 from smith.records.candidate import KernelChange, Kind
 from smith.records.grade import GradeVerdict
-from smith.records.receipt import Arm, Receipt, Verdict
+from smith.records.receipt import Answer, Arm, Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice, Recipe
 from smith.records.task import Metadata, Selection, SmithMetadata, Source, TaskFile, TaskName
 from smith.sandbox import make
 from smith.validate.validate import Validation
+from smith.verdict.recheck import recheck
 from tests.gpus.gpu_recordings import ROCMINFO, amd_machine, machine, occupy
 
 TASK = "lab__tiny-7"
@@ -48,6 +49,7 @@ def test_zero():
 # What `torch` of a ROCm machine answers; it sees as many GPUs as the runtime's variable leaves.
 TORCH = """
 import os
+import time
 from types import SimpleNamespace as Made
 
 __version__ = "2.9.0+rocm6.4"
@@ -55,7 +57,33 @@ version = Made(hip="6.4.43482", cuda=None)
 seen = ["GPU-4b2c9a6f00d1e2f3", "GPU-91a80c4d5e6f7081"]
 seen = [one for one in seen if one in os.environ.get("ROCR_VISIBLE_DEVICES", ",".join(seen))]
 properties = Made(name="AMD Instinct MI300X", gcnArchName="gfx942:sramecc+:xnack-", major=9, minor=4)
-cuda = Made(device_count=lambda: len(seen), get_device_properties=lambda index: properties)
+uint8 = "uint8"
+
+
+class Event:
+    def __init__(self, enable_timing):
+        self.at = 0.0
+
+    def record(self):
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, other):
+        return (other.at - self.at) * 1e3
+
+
+class Tensor:
+    def zero_(self):
+        time.sleep(0.0002)
+
+
+cuda = Made(
+    device_count=lambda: len(seen), get_device_properties=lambda index: properties, Event=Event,
+    synchronize=lambda: None, mem_get_info=lambda: (1 << 34, 1 << 35),
+)
+
+
+def empty(count, dtype, device):
+    return Tensor()
 
 
 def manual_seed(seed):
@@ -72,10 +100,18 @@ def tree_of(store: Store, files: dict[str, str]) -> str:
     return write_tree(store.scratch, [TreeEntry("100644", "blob", oid, name.encode()) for name, oid in blobs])
 
 
+FIXED = "def scale(x):\n    return 2 * x\n"
+
+
 @pytest.fixture
 def bundle(store: Store) -> Bundle:
-    base = tree_of(store, {"tiny/__init__.py": "", "tiny/scale.py": "def scale(x):\n    return x\n"})
-    fixed = overlay(store.scratch, base, tree_of(store, {"tiny/scale.py": "def scale(x):\n    return 2 * x\n"}))
+    return written(store, "def scale(x):\n    return x\n")
+
+
+def written(store: Store, text: str, kind: Kind = Kind.FIX, workloads: Mapping[str, bytes] | None = None) -> Bundle:
+    """The task whose start is ``text``."""
+    base = tree_of(store, {"tiny/__init__.py": "", "tiny/scale.py": text})
+    fixed = overlay(store.scratch, base, tree_of(store, {"tiny/scale.py": FIXED}))
     hidden = tree_of(store, {"tests/test_scale.py": TEST})
     for tree in (base, hidden):
         keep(store.data, store.scratch, tree)
@@ -84,16 +120,20 @@ def bundle(store: Store) -> Bundle:
         merged_at="2025-01-01T00:00:00+00:00",
     )  # fmt: skip
     spec = SmithMetadata(
-        id=TASK, kind=Kind.FIX, languages=("hip",), devices=("rocm",), source=source,
+        id=TASK, kind=kind, languages=("hip",), devices=("rocm",), source=source,
         kernels=(KernelChange(path="tiny/scale.py", language="hip"),), editable=("tiny/**",),
     )  # fmt: skip
+    selection = Selection(
+        tree=hidden, roots=("tests",), files=("tests/test_scale.py",), workloads=tuple(workloads or ())
+    )  # fmt: skip
     placed = {
+        **{f"tests/workloads/{name}": data for name, data in (workloads or {}).items()},
         "task.toml": TaskFile(task=TaskName(name=f"smith/{TASK}"), metadata=Metadata(smith=spec)).dumps_toml(),
         "instruction.md": b"scale(x) must give twice x.\n",
         "environment/recipe.toml": Recipe(repo="lab/tiny", environments=(EnvironmentChoice(name="own"),)).dumps_toml(),
         "solution/reference.patch": diff(store.scratch, base, fixed),
         "solution/solve.sh": b"#!/bin/sh\n",
-        "tests/selection.json": Selection(tree=hidden, roots=("tests",), files=("tests/test_scale.py",)).dumps(),
+        "tests/selection.json": selection.dumps(),
         "tests/test.sh": b"#!/bin/sh\n",
     }
     for name, data in placed.items():
@@ -168,6 +208,31 @@ def test_from_a_lease_to_a_receipt_and_a_grade(
         lost = grade(bundle, bundle.reference, stored, bench, build(EnvironmentChoice(name="own"), path.parent / "e"))
     assert lost.verdict is GradeVerdict.INFRA
     assert "is built without HIP" in str(lost.reasons[0])
+
+
+def test_speed_is_measured_by_events_of_the_device(
+    store: Store,
+    devices: Devices,
+    rocm_environment: Callable[[EnvironmentChoice], LayeredEnvironment],
+    sandbox_name: str,
+) -> None:
+    """Leg by leg in the sandbox, with torch's events (those of a stand-in); what the card did is watched."""
+    slow = "import time\n\n\n" + FIXED.replace("return", "time.sleep(0.02)\n    return")
+    cases = (
+        b"import random\n\nfrom tiny.scale import scale\n\n\ndef case():\n    x = random.randrange(99)\n"
+        b"    return lambda: scale(x)\n\n\ndef cases():\n    return [('twice', case)]\n"
+    )
+    timed = written(store, slow, Kind.PERF, {"twice.py": cases})
+    (store.layout.root / "smith.toml").write_text("schema_version = 1\n\n[timing]\nforeign = 1.0\n")
+    with devices.bench(store, make(sandbox_name), "rocm") as bench:
+        receipt = Validation(timed, bench, repeats=1, builder=rocm_environment).receipt()
+    assert (receipt.verdict, receipt.device) == (Verdict.VALID, "rocm:gfx942"), receipt.reasons
+    timing = receipt.timing
+    assert timing is not None and timing.answer is Answer.FASTER and timing.low > 10
+    assert "events of the device around each call" in timing.method
+    assert "flushed before every timed call" in timing.method
+    assert "one after the other" in timing.method
+    assert recheck(receipt) == []
 
 
 def test_the_command_refuses_in_exact_words_and_keeps_what_was_found(
