@@ -30,7 +30,7 @@ from smith.score.speed import LEAST_BLOCKS, Block, speed_of, summarise
 
 CASE_S = 0.15
 """Seconds for which one case is sampled in one process."""
-MOST_BLOCKS = 25
+MOST_BLOCKS = 40
 MOST_VOID = 15
 LIMIT_S = 900.0
 """After so long no further block is begun."""
