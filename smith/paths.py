@@ -150,6 +150,10 @@ class Layout:
     def run(self, run_id: str) -> Path:
         return self.runs / run_id
 
+    def attempts(self, run_id: str) -> Path:
+        """The evidence of a run's attempts: ``<task>/<number>``."""
+        return self.run(run_id) / "attempts"
+
     def mirror(self, host: str, owner: str, name: str) -> Path:
         return self.mirrors / host / owner / f"{name}.git"
 

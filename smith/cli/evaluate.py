@@ -61,6 +61,7 @@ from smith.report.run_report import RunReport, figures, headline, make_report, s
 @click.option(
     "--patches", type=click.Path(path_type=Path, file_okay=False), help="For the agent patch: <task>.patch files."
 )
+@click.option("--replay", metavar="RUN", help="For the agent replay: the run whose model's answers are given again.")
 @click.option("--attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at each task.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at a time.")
 @click.option("--budget-usd", type=Dollars(), help="The most that the run may spend.")
@@ -84,6 +85,7 @@ def command(
     sampling: tuple[str, ...],
     program_path: str | None,
     patches: Path | None,
+    replay: str | None,
     attempts: int,
     jobs: int,
     budget_usd: int | None,
@@ -94,12 +96,14 @@ def command(
 ) -> None:
     """Run an agent over every task of PANEL and grade what it leaves.
 
-    oracle, nop and patch ask no model. Every other agent works in the sandbox without network; its calls pass a gateway
-    that reserves each in the ledger before it leaves (smith budget), and the key stays outside.
+    oracle, nop and patch ask no model; replay works once more as the agent of an earlier run, on the answers that its
+    model gave then, and costs nothing. Every other agent works in the sandbox without network; its calls pass a
+    gateway that reserves each in the ledger before it leaves (smith budget), and the key stays outside.
     """
     found = store(ctx)
     given: dict[str, object] = {
         "patches": patches and patches.absolute(),
+        "replay": replay,
         "endpoint": endpoint,
         "provider": provider,
         "key_file": key_file and key_file.absolute(),
@@ -139,7 +143,7 @@ def command(
     show_report(work_on(found, config), as_json)
 
 
-_ONLY = {"patches": "patch", "steps": "tools", "context_tokens": "tools", "sampling": "tools"}
+_ONLY = {"patches": "patch", "replay": "replay", "steps": "tools", "context_tokens": "tools", "sampling": "tools"}
 """Options that mean something to one agent only."""
 
 

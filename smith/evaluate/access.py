@@ -6,7 +6,8 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 from smith.errors import BadInput
@@ -24,6 +25,7 @@ from smith.models.keys import find_key
 from smith.paths import Layout
 from smith.records.config import Config
 from smith.records.gateway import RateRow
+from smith.records.prices import PriceRow
 from smith.secret import Token
 
 CALL_TIMEOUT_S = 600.0
@@ -42,6 +44,8 @@ class ModelAccess:
     rate: RateRow
     most_output: int
     environ: Mapping[str, str]
+    replayed: Path | None = None
+    """The folder of the attempts of an earlier run, whose answers are given again."""
 
     @contextlib.contextmanager
     def open(self, ledger: Ledger, scope: str, evidence: Path, place: Path) -> Iterator[Gateway]:
@@ -56,9 +60,13 @@ class ModelAccess:
             self.provider,
             max_device_ms=int(self.endpoint.timeout_s * 1000),
         )
+        endpoint = self.endpoint
+        if self.replayed is not None:
+            earlier = self.replayed / evidence.parent.name / evidence.name
+            endpoint = replace(endpoint, record=exchanges_file(earlier))
         session = Session(
             token=token,
-            endpoint=self.endpoint,
+            endpoint=endpoint,
             payer=payer,
             recorder=Recorder(exchanges_file(evidence), redactor),
             redactor=redactor,
@@ -83,6 +91,8 @@ def access_of(
     """
     if model is None:
         raise BadInput("this agent asks a model, and none is named", hint="--model M")
+    if "replay" in options:
+        return _replaying(layout, model, options, dialect, environ)
     default, url_variable, key_variable = FAMILIES[dialect.family]
     key_file = options.get("key_file")
     provider = options.get("provider")
@@ -104,4 +114,23 @@ def access_of(
         rate=settings.rates.get(provider or endpoint.host, RateRow()),
         most_output=int(options.get("max_output_tokens", DEFAULT_OUTPUT)),
         environ=environ,
+    )
+
+
+def _replaying(
+    layout: Layout, model: str, options: Mapping[str, str], dialect: Dialect, environ: Mapping[str, str]
+) -> ModelAccess:
+    """Access to the answers of an earlier run: no key, no address that is ever called, and no price."""
+    free = PriceRow(input_mtok=Decimal(0), output_mtok=Decimal(0))
+    return ModelAccess(
+        model=model,
+        provider=None,
+        endpoint=Endpoint(url=FAMILIES[dialect.family][0], family=dialect.family, key=None),
+        prices=Prices({model: free}),
+        price_source="none: answers of an earlier run are given again",
+        rates=layout.rates,
+        rate=RateRow(),
+        most_output=int(options.get("max_output_tokens", DEFAULT_OUTPUT)),
+        environ=environ,
+        replayed=layout.attempts(options["replay"]),
     )

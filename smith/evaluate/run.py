@@ -14,7 +14,7 @@ from smith import __version__
 from smith.database import immediate
 from smith.errors import BadInput, BudgetRefused, RecordError, SmithError, UnknownTask
 from smith.evaluate.access import access_of
-from smith.evaluate.agents import make_agent
+from smith.evaluate.agents import REPLAY, make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
 from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Store
@@ -66,14 +66,16 @@ def start_run(
     :class:`smith.errors.UnknownPrice` for a model of which nobody knows what it costs.
     """
     options = options or {}
+    if agent == REPLAY:
+        model, options = _replayed(store.layout, panel, model, options, attempts)
     made = make_agent(agent, options)
     for task in panel.tasks:
         pinned_receipt(store, task, device)
-    if made.dialect is not None:
+    if made.dialect is None and (model is not None or not options.keys() <= {"patches"}):
+        raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model, --endpoint and the like out")
+    if made.dialect is not None and agent != REPLAY:
         # Of the endpoint that was meant now, whatever a variable says when the run is resumed.
         options = {**options, "endpoint": access_of(store.layout, model, options, made.dialect).endpoint.url}
-    elif model is not None or not options.keys() <= {"patches"}:
-        raise BadInput(f"the agent {agent!r} asks no model", hint="leave --model, --endpoint and the like out")
     now = datetime.now(UTC)
     base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
     run_id, number = base, 1
@@ -100,6 +102,25 @@ def start_run(
     )
     config.save(store.layout.run(run_id) / RUN_FILE)
     return config
+
+
+def _replayed(
+    layout: Layout, panel: Panel, model: str | None, options: dict[str, str], attempts: int
+) -> tuple[str, dict[str, str]]:
+    """Model and options of a replay: those of the run whose answers are given again. Raises :class:`BadInput`."""
+    if not options.keys() <= {"replay"} or model is not None:
+        raise BadInput("a replay has model and settings from its run", hint="leave out all but --replay RUN")
+    if "replay" not in options:
+        raise BadInput(f"the agent {REPLAY!r} needs a run", hint="--replay RUN")
+    earlier = load_run(layout, options["replay"])
+    if earlier.model is None or earlier.agent == REPLAY:
+        raise BadInput(f"{earlier.run}: its agent {earlier.agent!r} asked no model, so there is nothing to replay")
+    pinned = {(task.id, task.tree) for task in earlier.tasks}
+    unlike = [task.id for task in panel.tasks if (task.id, task.tree) not in pinned]
+    if unlike or attempts > earlier.attempts:
+        what = f"{unlike[0]} as it is pinned now" if unlike else f"{attempts} attempts"
+        raise BadInput(f"{earlier.run}: has no record of {what}", hint=f"see: smith report {earlier.run}")
+    return earlier.model, {**earlier.agent_options, "replay": earlier.run, "replayed_agent": earlier.agent}
 
 
 def _claim(folder: Path) -> bool:
@@ -137,7 +158,7 @@ def run_ids(layout: Layout) -> list[str]:
 
 def attempt_folder(layout: Layout, run_id: str, task: str, number: int) -> Path:
     """Where the evidence of one attempt lies."""
-    return layout.run(run_id) / "attempts" / task / f"{number:03d}"
+    return layout.attempts(run_id) / task / f"{number:03d}"
 
 
 def states(layout: Layout, config: RunConfig) -> list[AttemptState]:

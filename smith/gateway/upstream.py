@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -11,6 +12,7 @@ import httpx
 from smith import __version__
 from smith.errors import Unavailable
 from smith.gateway.dialects import Dialect, key_headers
+from smith.gateway.replayed import Recorded
 from smith.models.address import checked_url
 from smith.secret import Token
 
@@ -36,6 +38,8 @@ class Endpoint:
     key: Token | None
     timeout_s: float = 600.0
     """For one answer, from its first byte to its last."""
+    record: Path | None = None
+    """Exchanges of an earlier attempt, whose answers are given instead of any from the address."""
 
     @property
     def host(self) -> str:
@@ -54,7 +58,13 @@ class Upstream:
         packing = {"accept-encoding": "identity"}
         headers = {"user-agent": f"smith/{__version__}", "content-type": "application/json", **packing}
         try:
-            self._http = httpx.AsyncClient(timeout=limits, limits=pool, follow_redirects=False, headers=headers)
+            self._http = httpx.AsyncClient(
+                timeout=limits,
+                limits=pool,
+                follow_redirects=False,
+                headers=headers,
+                transport=Recorded(endpoint.record) if endpoint.record is not None else None,
+            )
         except (ValueError, ImportError, OSError, httpx.InvalidURL):
             # What is said may hold a proxy's password.
             line = "the proxy or certificate settings of this machine cannot be used"

@@ -10,12 +10,14 @@ from smith.evaluate.agents.commandline import CommandLine, agent_file, shipped
 from smith.evaluate.agents.nop import Nop
 from smith.evaluate.agents.oracle import Oracle
 from smith.evaluate.agents.patch import Patch
+from smith.evaluate.agents.replay import Replay
 from smith.evaluate.agents.settings import Settings
 from smith.evaluate.agents.tools import Tools
 
-BUILT_IN = ("oracle", "nop", "patch", "tools")
+REPLAY = "replay"
+BUILT_IN = ("oracle", "nop", "patch", "tools", REPLAY)
 
-__all__ = ["BUILT_IN", "Agent", "Desk", "Ending", "Workspace", "agent_names", "make_agent"]
+__all__ = ["BUILT_IN", "REPLAY", "Agent", "Desk", "Ending", "Workspace", "agent_names", "make_agent"]
 
 
 def agent_names() -> tuple[str, ...]:
@@ -37,6 +39,8 @@ def make_agent(name: str, options: dict[str, str]) -> Agent:
         if "patches" not in options:
             raise BadInput("the agent 'patch' needs a folder of patches", hint="--patches DIR, files <task>.patch")
         return Patch(Path(options["patches"]))
+    if name == REPLAY:
+        return Replay(make_agent(options["replayed_agent"], options), options["replay"])
     if name == "tools":
         return Tools(Settings.of(options))
     file = agent_file(Path(options["agent_file"])) if "agent_file" in options else shipped().get(name)
