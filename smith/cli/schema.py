@@ -19,6 +19,7 @@ from smith.records.lineages import Lineages
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
+from smith.records.seal import Seal
 from smith.records.sealed import Evidence
 from smith.records.task import Probes, Selection, TaskFile
 from smith.records.workload import Workload
@@ -38,6 +39,7 @@ RECORDS: dict[str, type[Record]] = {
     "agent": AgentFile,
     "agent-run": AgentRun,
     "grade": Grade,
+    "seal": Seal,
     "report": RunReport,
     "answer": Answer,
     "probes": Probes,

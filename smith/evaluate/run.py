@@ -16,6 +16,7 @@ from smith.errors import BadInput, BudgetRefused, RecordError, SmithError, Unkno
 from smith.evaluate.access import access_of
 from smith.evaluate.agents import REPLAY, make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
+from smith.evaluate.seal import altered, seal
 from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
@@ -220,6 +221,13 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
             if done is None:
                 continue
             attempt, graded = done
+            if graded.verdict is not GradeVerdict.INFRA:
+                seal(
+                    attempt_folder(layout, config.run, attempt.task, attempt.attempt),
+                    config.run,
+                    attempt.task,
+                    attempt.attempt,
+                )
             with lock:
                 _record(db, config, attempt, graded)
             step(f"{attempt.task}: {graded.verdict}", 1)
@@ -230,6 +238,32 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
             with immediate(db):
                 db.conn.execute("UPDATE runs SET state='done' WHERE run=?", [config.run])
         return found
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """How many finished attempts of a run are as they were sealed, and what is wrong with the others."""
+
+    sealed: int
+    unsealed: tuple[str, ...]
+    """Finished without a seal: of an older smith, or killed in that moment."""
+    altered: dict[str, list[str]]
+
+
+def check_seals(layout: Layout, config: RunConfig) -> Sealed:
+    """Look at every file of a run's finished evidence."""
+    sealed, unsealed, wrong = 0, [], {}
+    for task in config.tasks:
+        for number in range(1, config.attempts + 1):
+            folder, name = attempt_folder(layout, config.run, task.id, number), f"{task.id}/{number:03d}"
+            found = altered(folder)
+            if found:
+                wrong[name] = found
+            elif found is not None:
+                sealed += 1
+            elif finished(folder, config.run, task.id, task.tree, number) is not None:
+                unsealed.append(name)
+    return Sealed(sealed, tuple(unsealed), wrong)
 
 
 def progress_of(layout: Layout) -> dict[str, int]:
@@ -251,6 +285,9 @@ def _open_jobs(store: Store, config: RunConfig) -> Iterable[Job]:
             done = finished(folder, config.run, task.id, task.tree, number)
             if done is None or done[1].verdict is GradeVerdict.INFRA:
                 yield Job(bundle, receipt, number, folder)
+            else:
+                # A kill may have come between the grade and its seal.
+                seal(folder, config.run, task.id, number)
 
 
 def _register(db: sqlite_utils.Database, config: RunConfig) -> None:

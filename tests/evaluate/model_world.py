@@ -30,7 +30,7 @@ def tiny_world(root: Path) -> Store:
 
 
 def smith(store: Store, *argv: str, check: int = 0, env: dict[str, str] | None = None) -> str:
-    """Run the command line; gives standard output, or standard error where another status than 0 is expected."""
+    """Run the command line; gives standard output, or where a fault is expected (status 2 and above) standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "smith.cli.main", "-C", str(store.layout.root), *argv],
         capture_output=True,
@@ -40,7 +40,7 @@ def smith(store: Store, *argv: str, check: int = 0, env: dict[str, str] | None =
     )
     assert done.returncode == check, done.stderr + done.stdout
     assert KEY not in done.stdout + done.stderr
-    return done.stdout if check == 0 else done.stderr
+    return done.stderr if check > 1 else done.stdout
 
 
 def evaluate(store: Store, agent: str, url: str, *more: str) -> tuple[dict[str, Any], Path]:
