@@ -109,7 +109,8 @@ def command(
     on it. With --targets every distinct launch of a kernel that the tests made is compiled for each target; that needs
     no GPU and does not change the verdict. With --workloads the calls of the tests are recorded beside the receipt, and
     every grade needs agreement with the reference in them; a performance task on cpu without a workload file is timed
-    on them.
+    on them. With --sensitivity small faults are planted in the reference and tried on the tests; those that survive are
+    held against it in recorded calls too, where there are any, also in other shapes and layouts.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too
@@ -217,18 +218,22 @@ def validate_all(
                             slots=slots,
                         )
                         receipt = validation.receipt()
-                        if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
-                            # Kept first: whoever interrupts what follows loses nothing of the validation.
-                            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
-                            receipt = planting.measured(
-                                receipt, bundle, bench, validation.environment, sensitivity, step
-                            )
-                        if recording and receipt.verdict is Verdict.VALID and validation.environment is not None:
-                            if validation.workload is None:
-                                keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
-                            receipt = workloads.with_workload(
-                                found, receipt, bundle, bench, validation.environment, step, validation.workload
-                            )
+                        if receipt.verdict is Verdict.VALID and validation.environment is not None:
+                            environment = validation.environment
+                            where = found.layout.receipt(bundle.id, bundle.tree, choice.name)
+                            if recording:
+                                if validation.workload is None:
+                                    keep(receipt, where)
+                                receipt = workloads.with_workload(
+                                    found, receipt, bundle, bench, environment, step, validation.workload
+                                )
+                            if sensitivity:
+                                # Kept first: whoever interrupts what follows loses nothing of the validation.
+                                keep(receipt, where)
+                                known = workloads.known(found, where)
+                                receipt = planting.measured(
+                                    receipt, bundle, bench, environment, sensitivity, step, known
+                                )
                 except DeviceBusy as error:
                     refusal = str(error)
             if refusal is not None:

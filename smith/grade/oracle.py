@@ -53,7 +53,7 @@ def replayed(
     """What ``calls`` give on ``tree``, which holds no hidden tests, in a fresh place."""
     with trial(bench, bundle, environment, tree, bare=True) as side:
         if side.build_error:
-            return [[Outcome(error=f"does not build: {side.build_error}")] for _ in calls]
+            return [[Outcome(error=f"does not build: {side.build_error}", reached=False)] for _ in calls]
         stage = Stage(bench.sandbox, side.place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         with shared(bench.store.layout.quiet):
             return replay(stage, calls, seed=seed, call_s=call_s, crashes=crashes)

@@ -70,7 +70,7 @@ def replay(stage: Stage, calls: Sequence[Made], *, seed: int, call_s: float, cra
             break
         found[done.begun] = [Outcome(error=f"the process ended in it ({done.ending})")]
         why = f"was not reached: the process ended before it ({done.ending})"
-    return [found.get(number, [Outcome(error=why)]) for number in range(len(calls))]
+    return [found.get(number, [Outcome(error=why, reached=False)]) for number in range(len(calls))]
 
 
 def _whole(outcomes: Sequence[Outcome]) -> bool:

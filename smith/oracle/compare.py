@@ -46,6 +46,8 @@ class Outcome:
     overwritten: tuple[int, ...] = ()
     """Outputs of the pass before whose values this one changed."""
     seconds: float = field(default=0.0, compare=False)
+    reached: bool = field(default=True, compare=False)
+    """Whether the call was made at all; where not, ``error`` says nothing about it."""
 
     def results(self) -> Iterator[tuple[str, Array]]:
         """All results by name."""
