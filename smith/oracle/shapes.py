@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement, cycle, islice, pairwise
 from typing import Any, Literal, get_args
 
 from smith.oracle.arrays import expected_bytes
-from smith.records.workload import FLOATS, CallSpec, Fill, TensorSpec, Value
+from smith.records.workload import FLOATS, MOST_VALUES, CallSpec, Fill, TensorSpec, Value
 
 Name = Literal["recorded", "odd", "long", "strided", "padded", "offset", "empty"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -147,8 +147,11 @@ def _restrided(spec: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def refilled(fill: Fill, count: int) -> Fill:
-    """The same for ``count`` elements. Raises :class:`ValueError` where values in order do not go on evenly."""
+    """The same for ``count`` elements. Raises :class:`ValueError` where values in order do not go on evenly, or are too
+    many."""
     values = fill.values
+    if fill.kind in ("exact", "shuffled") and count > MOST_VALUES:
+        raise ValueError(f"{count} values")
     if fill.kind == "shuffled":
         if count and not values:
             raise ValueError("no values to repeat")
