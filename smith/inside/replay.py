@@ -257,8 +257,8 @@ class Replayed:
         strides = strides or values.contiguous().stride()
         reach = 1 + sum(s * (n - 1) for s, n in zip(strides, shape, strict=True)) if math.prod(shape) else 0
         if offset:
-            # Around it lies what nobody may read.
-            around = math.nan if values.is_floating_point() else 0
+            # Around it lies what nobody may read, and what shows in a sum and in a maximum (which passes over NaN).
+            around = math.inf if values.is_floating_point() else 0
             storage = torch.full((offset + reach + MARGIN,), around, dtype=values.dtype, device=device)
         else:
             storage = torch.zeros(reach, dtype=values.dtype, device=device)

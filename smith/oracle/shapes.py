@@ -4,7 +4,8 @@ Nothing here knows what a call means, so a variant is only a proposal; whoever m
 one. Sizes that are equal in a call are changed together. ``odd``: all sizes odd and a little larger; ``long``: the
 largest size longer than a usual block, and prime; ``strided``: every other element of a larger tensor; ``padded``: rows
 apart from each other; ``offset``: contiguous, far into a larger storage, at an odd element; ``empty``: a size is 0.
-``recorded`` is the call as it was recorded. What lies around a tensor of a layout variant is NaN.
+``recorded`` is the call as it was recorded. What lies around a tensor of a layout variant is infinite, of whole numbers
+0.
 """
 
 from __future__ import annotations
@@ -171,11 +172,16 @@ def refilled(fill: Fill, count: int) -> Fill:
 
 
 def laid_out(call: CallSpec, name: Name) -> CallSpec | None:
-    """The call with its contiguous floating-point arguments laid out otherwise, the values as they are; None where it
-    has none. Parameters of a module stay."""
+    """The call with its contiguous arguments laid out otherwise, the values as they are; None where it has none.
+
+    Parameters of a module stay, and where there are others of more dimensions so do vectors, whose stride few kernels
+    ask for. Whole numbers in one dimension are mostly tables; they stay too.
+    """
+    deepest = max((len(spec.shape) for value in call.args for spec in value.tensors), default=0)
 
     def tensor(spec: TensorSpec) -> TensorSpec:
-        if spec.dtype not in FLOATS or spec.strides or spec.parameter or math.prod(spec.shape) < 2:
+        vector = len(spec.shape) < 2 and (spec.dtype not in FLOATS or (name == "strided" and deepest > 1))
+        if vector or spec.strides or spec.parameter or math.prod(spec.shape) < 2:
             return spec
         strides, offset = _layout(spec.shape, name)
         return spec.model_copy(update={"strides": strides, "offset": offset})

@@ -52,8 +52,8 @@ class TensorSpec(Record):
     strides: tuple[Size, ...] = Field(default=(), max_length=16, exclude_if=_nothing)
     """Empty where it is contiguous."""
     offset: Size = Field(default=0, exclude_if=_nothing)
-    """Elements before it in its storage, which then holds NaN around it and between its elements. Never recorded: it
-    is how a call is varied."""
+    """Elements before it in its storage, which then holds infinities (of whole numbers 0) around it and between its
+    elements. Never recorded: it is how a call is varied."""
     device: Literal["cpu", "gpu"] = Field(default="cpu", exclude_if=lambda device: device == "cpu")
     grad: bool = Field(default=False, exclude_if=_nothing)
     parameter: bool = Field(default=False, exclude_if=_nothing)

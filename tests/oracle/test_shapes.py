@@ -81,6 +81,8 @@ def test_layouts() -> None:
     assert strided is not None and strided.tensors[0].strides == (8, 2)
     assert padded is not None and padded.tensors[0].strides == (7, 1)
     assert offset is not None and (offset.tensors[0].strides, offset.tensors[0].offset) == ((), FAR)
+    both = laid_out(call(floats(3, 4), floats(4), whole("shuffled", (1, 2, 3, 4), 2, 2)), "strided")
+    assert both is not None and [t.strides for t in both.tensors] == [(8, 2), (), (4, 2)]
     state = (State(name="weight", tensor=floats(4)),)
     assert laid_out(call(state=state), "strided") is None
     assert laid_out(call(whole("shuffled", (1, 2))), "offset") is None
