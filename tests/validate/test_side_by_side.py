@@ -198,21 +198,21 @@ def test_a_receipt_is_the_same_with_one_job_and_with_several(tmp_path: Path, san
     store = new_store(tmp_path / "data")
     bundle = write_task(store, {"tests/test_scale.py": SLOW}, fixed=FIXED)
     found = []
-    for jobs in (1, 2, 4):
+    for jobs in (1, 3):
         box = Counted(make(sandbox_name))
         receipt = validated(store, bundle, box, Slots(jobs))
         assert receipt.verdict is Verdict.VALID and len(receipt.fail_to_pass) == 4
         assert [i.rpartition("::")[2] for i in receipt.flaky] == ["test_hashes"]
         assert box.most <= jobs and (box.most > 1) is (jobs > 1)
         found.append(timeless_bytes(receipt))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 @pytest.mark.timeout(300)
 def test_tasks_and_their_runs_share_the_slots(tmp_path: Path, sandbox_name: str) -> None:
-    stores = [new_store(tmp_path / f"data{n}") for n in range(3)]
+    stores = [new_store(tmp_path / f"data{n}") for n in range(2)]
     tasks = [(store, write_task(store, {"tests/test_scale.py": SLOW}, fixed=FIXED)) for store in stores]
     box, slots = Counted(make(sandbox_name)), Slots(2)
-    receipts = dict(each(lambda n: validated(*tasks[n], box, slots), range(3), 2))
+    receipts = dict(each(lambda n: validated(*tasks[n], box, slots), range(2), 2))
     assert box.most == 2
     assert len({timeless_bytes(receipt) for receipt in receipts.values()}) == 1
