@@ -45,8 +45,8 @@ def kept(store: Store) -> Receipt | None:
 
 
 def test_planted_faults_are_caught_or_shown(world: Store) -> None:
-    run = ["validate", TASK, "--repeats", "1", "--sensitivity", "--mutants", "9", "--sensitivity-budget", "900", "--workloads"]
-    said = smith(world, *run, "--json")["tasks"][0]
+    run = ["validate", TASK, "--repeats", "1", "--sensitivity", "--mutants", "9", "--sensitivity-budget", "900"]
+    said = smith(world, *run, "--workloads", "--json")["tasks"][0]
     assert said["verdict"] == "valid"
     receipt = kept(world)
     assert receipt is not None and receipt.planted is not None
