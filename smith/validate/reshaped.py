@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from smith.grade.oracle import first_difference, limit_of
+from smith.grade.oracle import first_difference
 from smith.harness.replaying import Made
 from smith.records.sensitivity import Fate, PlantedFault
 from smith.records.shapes import SeenInCalls, ShapeTrial
 from smith.records.workload import Call, Workload
 from smith.validate.planted import Fault
-from smith.validate.shapes import Usable, usable
+from smith.validate.shapes import Usable, pace, usable
 from smith.validate.trees import Trees
 from smith.validate.workloads import Side, drawn
 
@@ -39,9 +39,9 @@ def reshaped(
         return list(results), None
     began = time.monotonic()
     seed = int(trees.bundle.tree[12:24], 16)
-    limit = limit_of([one.seconds for one in calls])
     step(f"{len(calls)} recorded calls in other shapes")
-    there, tried = usable(_side(trees, trees.solution), calls, seed, limit)
+    there, tried = usable(_side(trees, trees.solution), calls, seed, trees.left_s)
+    limit = pace([one.call.seconds for one in there], trees.left_s)
     tree_of = {fault.name: fault.tree for fault in faults}
     found = {result.name: result for result in results}
     count = 0
@@ -51,7 +51,7 @@ def reshaped(
             continue
         step(f"survivor {count + 1} of {len(left)} in {len(there)} calls")
         count += 1
-        seen = _seen(_side(trees, tree), there, seed, limit)
+        seen = _seen(_side(trees, tree), there, seed, limit, trees.left_s)
         if seen is not None:
             found[result.name] = result.model_copy(update={"in_calls": seen})
     trial = ShapeTrial(
@@ -86,10 +86,10 @@ def _side(trees: Trees, tree: str) -> Side:
     return Side(trees.bench, trees.bundle, trees.environment, tree)
 
 
-def _seen(survivor: Side, there: Sequence[Usable], seed: int, limit: float) -> SeenInCalls | None:
+def _seen(survivor: Side, there: Sequence[Usable], seed: int, limit: float, left_s: float) -> SeenInCalls | None:
     """In which variants a survivor differs; None where in none, or where it could not be tried."""
     made = [Made(one.call.call, drawn(one.call.call, seed, one.number)) for one in there]
-    got = survivor.replayed(made, 1, limit, CRASHES)
+    got = survivor.replayed(made, 1, limit, CRASHES, left_s)
     first: tuple[str, str] | None = None
     names: list[str] = []
     for one, outcomes in zip(there, got, strict=True):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smith.harness.replaying import Made
+from smith.harness.replaying import PASSES, Made
 from smith.oracle.arrays import EPSILON, Array
 from smith.oracle.compare import Outcome, difference
 from smith.oracle.shapes import LAYOUTS, NAMES, Name, Proposal, proposals
@@ -16,6 +16,10 @@ from smith.validate.workloads import Side, Tried, drawn, tried_on_reference
 
 SLOWER, SLACK_S = 10.0, 5.0
 """How much longer a variant may take than the call as it was recorded."""
+HANG_S = 60.0
+"""What all calls of one process may take besides, on a busy machine."""
+CRASHES = 8
+"""Variants that may end the reference's process: they read and write where no recorded call did."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,13 @@ class Usable:
     want: Sequence[Outcome]
 
 
-def usable(reference: Side, calls: Sequence[Call], seed: int, limit: float) -> tuple[list[Usable], list[VariantTried]]:
+def usable(reference: Side, calls: Sequence[Call], seed: int, left_s: float) -> tuple[list[Usable], list[VariantTried]]:
     """The variants that count, in the order of their names, and for each name in how many calls there is none.
 
     Of several ways to a variant the first in which the reference raises nothing is taken. It counts where the reference
     gives the same in another process; and where only the layout is another, the same as without.
     """
-    first = _that_run(reference, calls, seed, limit)
+    first = _that_run(reference, calls, seed, left_s)
     refused: dict[Name, Counter[str]] = {name: Counter() for name in NAMES}
     for number in range(len(calls)):
         for name in NAMES:
@@ -43,6 +47,7 @@ def usable(reference: Side, calls: Sequence[Call], seed: int, limit: float) -> t
     some = [(name, number, one) for (name, number), one in first.items() if isinstance(one, Proposal)]
     some.sort(key=lambda one: NAMES.index(one[0]))
     silent = [place for place, (name, _, _) in enumerate(some) if name == "empty"]
+    limit = pace([calls[number].seconds for _, number, _ in some], left_s)
     done = tried_on_reference(reference, [(n, one.call) for _, n, one in some], seed, limit, silent=silent)
     plain = {number: tried for (name, number, _), tried in zip(some, done, strict=True) if name == "recorded"}
     found = []
@@ -56,12 +61,25 @@ def usable(reference: Side, calls: Sequence[Call], seed: int, limit: float) -> t
     return found, [VariantTried(name=n, calls=len(calls), refused=dict(sorted(refused[n].items()))) for n in NAMES]
 
 
+def pace(seconds: Sequence[float], left_s: float) -> float:
+    """Seconds that each of several calls may take on average in one pass, from those that they took when they were
+    recorded: one that hangs must not take the time of all that follows."""
+    most = min(HANG_S + SLOWER * sum(seconds), max(0.0, left_s))
+    return most / (PASSES * max(1, len(seconds)))
+
+
 def _that_run(
-    reference: Side, calls: Sequence[Call], seed: int, limit: float
+    reference: Side, calls: Sequence[Call], seed: int, left_s: float
 ) -> dict[tuple[Name, int], Proposal | str]:
-    """By variant and call, the first proposal that the reference carries out; or why it does none."""
+    """By variant and call, the first proposal that the reference carries out; or why it does none.
+
+    What is recorded comes first and what is empty last: what ends the process often takes the chance of those behind.
+    """
     asked = [(number, one) for number, call in enumerate(calls) for one in proposals(call.call)]
-    outcomes = reference.replayed([Made(one.call, drawn(one.call, seed, number)) for number, one in asked], 1, limit)
+    asked.sort(key=lambda one: NAMES.index(one[1].name))
+    made = [Made(one.call, drawn(one.call, seed, number)) for number, one in asked]
+    limit = pace([calls[number].seconds for number, _ in asked], left_s)
+    outcomes = reference.replayed(made, 1, limit, CRASHES, left_s)
     found: dict[tuple[Name, int], Proposal | str] = {}
     for (number, one), some in zip(asked, outcomes, strict=True):
         if isinstance(found.get((one.name, number)), Proposal):

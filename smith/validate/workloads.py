@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -157,11 +158,17 @@ class Side:
     environment: TestEnvironment
     tree: str
 
-    def replayed(self, calls: Sequence[Made], seed: int, limit: float, crashes: int = CRASHES) -> list[list[Outcome]]:
+    def replayed(
+        self,
+        calls: Sequence[Made],
+        seed: int,
+        limit: float,
+        crashes: int = CRASHES,
+        most_s: float = math.inf,
+    ) -> list[list[Outcome]]:
         """What ``calls`` give, each within ``limit`` seconds on average; ``seed`` is that of global generators."""
-        return replayed(
-            self.bench, self.bundle, self.environment, self.tree, calls, seed=seed, call_s=limit, crashes=crashes
-        )
+        where = (self.bench, self.bundle, self.environment, self.tree)
+        return replayed(*where, calls, seed=seed, call_s=limit, crashes=crashes, most_s=most_s)
 
 
 @dataclass(frozen=True)
