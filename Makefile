@@ -101,8 +101,9 @@ bench-freezing: $(STAMP) ## freezing the newest candidates of CLONE (NAME=owner/
 	@test -n "$(CLONE)" || { echo "make: CLONE does not name a repository" >&2; exit 1; }
 	@$(BIN)/python benchmarks/freezing.py $(CLONE) $(if $(NAME),--name $(NAME)) $(if $(COUNT),--count $(COUNT))
 
-bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, against pytest by hand
+bench-validation: $(STAMP) ## a validation of SECONDS=60 of tests on each side, against pytest by hand; JOBS=2 against one
 	@$(BIN)/python benchmarks/validation.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPEATS),--repeats $(REPEATS))
+	@$(BIN)/python benchmarks/side_by_side.py --jobs $(JOBS)
 
 bench-aa: $(STAMP) ## a start timed against itself, TRIALS=100 times: how often the answer is `same` (PR=24, FOREIGN=0.1)
 	@$(BIN)/python benchmarks/same.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(PR),--pr $(PR)) $(if $(FOREIGN),--foreign $(FOREIGN)) \

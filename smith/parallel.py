@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -28,3 +30,25 @@ def each(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[tupl
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+class Slots:
+    """At most ``count`` things at a time, over all threads that share it."""
+
+    def __init__(self, count: int) -> None:
+        self.count = max(1, count)
+        self._free = threading.Semaphore(self.count)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Waits for a slot and holds it."""
+        with self._free:
+            yield
+
+    def take(self) -> bool:
+        """Take a slot where one is free; whether it was. Whoever took it gives it back."""
+        return self._free.acquire(blocking=False)
+
+    def give(self) -> None:
+        """Give back what :meth:`take` took."""
+        self._free.release()

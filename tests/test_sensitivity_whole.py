@@ -46,7 +46,7 @@ def kept(store: Store) -> Receipt | None:
 
 def test_planted_faults_are_caught_or_shown(world: Store) -> None:
     run = ["validate", TASK, "--repeats", "1", "--sensitivity", "--mutants", "9", "--sensitivity-budget", "900"]
-    said = smith(world, *run, "--json")["tasks"][0]
+    said = smith(world, *run, "--workloads", "--json")["tasks"][0]
     assert said["verdict"] == "valid"
     receipt = kept(world)
     assert receipt is not None and receipt.planted is not None
@@ -60,7 +60,12 @@ def test_planted_faults_are_caught_or_shown(world: Store) -> None:
     assert all(f.caught_by in (*receipt.fail_to_pass, *receipt.pass_to_pass) for f in caught)
     (survivor,) = receipt.planted.survivors
     assert (survivor.operator, survivor.line) == ("plus_and_minus", 19)
+    # At a width of one the recorded calls tell an epsilon from its opposite, which the tests' tolerance does not.
+    shapes = receipt.planted.shapes
+    assert shapes is not None and shapes.survivors == 1 and all(one.used == one.calls for one in shapes.variants)
+    assert survivor.in_calls is not None and not survivor.in_calls.only_shapes
     shown = smith(world, "task", "show", TASK, "--survivors")
+    assert "caught by recorded calls, as variant recorded" in shown
     assert "- eps)" in shown and "+ eps)" in shown
     assert "survived" in smith(world, "task", "show", TASK, "--faults")
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from smith.cli import isa, workloads
 from smith.cli.common import json_option, print_json, screen, store
-from smith.cli.planted import fault_table
+from smith.cli.planted import fault_table, in_calls, shape_table
 from smith.cli.validate import document, remarks
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle
@@ -101,6 +101,8 @@ def _planted(task: str, receipts: list[Receipt], every: bool) -> None:
         screen.print(Text(f"{task} on {device}: {planted}; {planted.sites} sites for mutants, {planted.seconds:.0f} s"))
         if every:
             screen.print(fault_table(planted))
+            if planted.shapes is not None:
+                screen.print(shape_table(planted.shapes))
             continue
         for fault in planted.survivors:
             where = f" in {fault.kernel}" if fault.kernel else ""
@@ -109,6 +111,8 @@ def _planted(task: str, receipts: list[Receipt], every: bool) -> None:
             if fault.seed is not None:
                 words = f"with the seeds of the tests moved by {fault.seed} this one does not: {fault.seed_test}"
                 screen.print(Text(words), soft_wrap=True)
+            if (seen := fault.in_calls) is not None:
+                screen.print(Text(f"{in_calls(seen)}: {seen.call}: {seen.difference}"), soft_wrap=True)
             screen.print(Text(fault.diff.rstrip("\n")), soft_wrap=True)
 
 

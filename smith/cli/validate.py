@@ -34,7 +34,7 @@ from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.harness.compiling import processors
-from smith.parallel import each
+from smith.parallel import Slots, each
 from smith.records.receipt import Receipt, Verdict
 from smith.records.recipe import EnvironmentChoice
 from smith.validate import sensitivity as planting
@@ -53,7 +53,13 @@ from smith.validate.validate import Step, Validation, refused
 @device_option
 @device_wait_option
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each arm.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Tasks at a time.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Sandboxes at a time: tasks, and where fewer are left the runs of a task (not on a GPU).",
+)
 @click.option("--sanitize", is_flag=True, help="Also look for wild, uninitialised and racing accesses (interpreter).")
 @click.option("--targets", help="Compile the captured launches for these GPUs too, e.g. gfx942,gfx950,sm_90.")
 @click.option("--sensitivity", is_flag=True, help="Also plant faults in the references of valid tasks and count them.")
@@ -103,7 +109,8 @@ def command(
     on it. With --targets every distinct launch of a kernel that the tests made is compiled for each target; that needs
     no GPU and does not change the verdict. With --workloads the calls of the tests are recorded beside the receipt, and
     every grade needs agreement with the reference in them; a performance task on cpu without a workload file is timed
-    on them.
+    on them. With --sensitivity small faults are planted in the reference and tried on the tests; those that survive are
+    held against it in recorded calls too, where there are any, also in other shapes and layouts.
 
     With --recheck the arguments are receipt files (with --all: every receipt of the data repository). Exit status 0
     where each says what follows from the facts in it, 1 where one does not (a line for each difference) or holds too
@@ -177,10 +184,14 @@ def validate_all(
     bundles = [found.load(task_id) for task_id in ids]
     choices = [choose_device(device, bundle.spec, devices.machine) for bundle in bundles]
     there = [workloads.valid_receipt(found, b, c.name) for b, c in zip(bundles, choices, strict=True)] if add else []
-    lock = threading.Lock()
+    lock, slots = threading.Lock(), Slots(jobs)
     with progress("validating", len(bundles)) as show:
 
         def one(index: int) -> Receipt:
+            with slots.held():
+                return held(index)
+
+        def held(index: int) -> Receipt:
             bundle, choice = bundles[index], choices[index]
             refusal = choice.refusal
             if refusal is None:
@@ -204,20 +215,25 @@ def validate_all(
                             sanitizer=sanitizer,
                             gate=gate,
                             recording=recording,
+                            slots=slots,
                         )
                         receipt = validation.receipt()
-                        if sensitivity and receipt.verdict is Verdict.VALID and validation.environment is not None:
-                            # Kept first: whoever interrupts what follows loses nothing of the validation.
-                            keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
-                            receipt = planting.measured(
-                                receipt, bundle, bench, validation.environment, sensitivity, step
-                            )
-                        if recording and receipt.verdict is Verdict.VALID and validation.environment is not None:
-                            if validation.workload is None:
-                                keep(receipt, found.layout.receipt(bundle.id, bundle.tree, choice.name))
-                            receipt = workloads.with_workload(
-                                found, receipt, bundle, bench, validation.environment, step, validation.workload
-                            )
+                        if receipt.verdict is Verdict.VALID and validation.environment is not None:
+                            environment = validation.environment
+                            where = found.layout.receipt(bundle.id, bundle.tree, choice.name)
+                            if recording:
+                                if validation.workload is None:
+                                    keep(receipt, where)
+                                receipt = workloads.with_workload(
+                                    found, receipt, bundle, bench, environment, step, validation.workload
+                                )
+                            if sensitivity:
+                                # Kept first: whoever interrupts what follows loses nothing of the validation.
+                                keep(receipt, where)
+                                known = workloads.known(found, where)
+                                receipt = planting.measured(
+                                    receipt, bundle, bench, environment, sensitivity, step, known
+                                )
                 except DeviceBusy as error:
                     refusal = str(error)
             if refusal is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from smith.cli.common import screen
-from smith.errors import BadInput
+from smith.errors import BadInput, RecordError, Stale
 from smith.freeze.bundle import Bundle, Store
 from smith.freeze.panels import receipts_of
 from smith.freeze.workloads import keep_workload, load_workload
@@ -41,6 +43,14 @@ def with_workload(
     workload = record(bench, bundle, environment, receipt, step) if known is None else known
     keep_workload(found.layout, workload)
     return noted(receipt, workload)
+
+
+def known(found: Store, path: Path) -> Workload | None:
+    """The workload of the receipt in the file ``path``; None where it has none that can be read."""
+    try:
+        return load_workload(found.layout, Receipt.load(path))
+    except (RecordError, Stale):
+        return None
 
 
 def added(

@@ -7,6 +7,7 @@ no expected value exists in any process that it can reach. The seed is drawn whe
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -49,14 +50,15 @@ def replayed(
     seed: int,
     call_s: float,
     crashes: int = 0,
+    most_s: float = math.inf,
 ) -> list[list[Outcome]]:
     """What ``calls`` give on ``tree``, which holds no hidden tests, in a fresh place."""
     with trial(bench, bundle, environment, tree, bare=True) as side:
         if side.build_error:
-            return [[Outcome(error=f"does not build: {side.build_error}")] for _ in calls]
+            return [[Outcome(error=f"does not build: {side.build_error}", reached=False)] for _ in calls]
         stage = Stage(bench.sandbox, side.place, environment, bundle.recipe, bench.device, prelude=bundle.prelude)
         with shared(bench.store.layout.quiet):
-            return replay(stage, calls, seed=seed, call_s=call_s, crashes=crashes)
+            return replay(stage, calls, seed=seed, call_s=call_s, crashes=crashes, most_s=most_s)
 
 
 def limit_of(calls: Sequence[float]) -> float:

@@ -6,7 +6,9 @@ Nothing that comes out is unpickled or trusted: lengths are checked against shap
 from __future__ import annotations
 
 import json
+import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -47,20 +49,33 @@ class Replayed:
     broken: str = ""
     """Why no call could be made, or what of the answer cannot be believed."""
     ending: str = "ok"
+    timed_out: bool = False
 
 
 class _Malformed(ValueError):
     """Bytes that are no answer."""
 
 
-def replay(stage: Stage, calls: Sequence[Made], *, seed: int, call_s: float, crashes: int = 0) -> list[list[Outcome]]:
+def replay(
+    stage: Stage,
+    calls: Sequence[Made],
+    *,
+    seed: int,
+    call_s: float,
+    crashes: int = 0,
+    most_s: float = math.inf,
+) -> list[list[Outcome]]:
     """The outcomes of each call, one a pass, in their order; a call that was not answered has one that says why.
 
-    ``call_s`` bounds a call on average. A process that a call ends is begun anew behind it, ``crashes`` times.
+    ``call_s`` bounds a call on average. A process that a call ends is begun anew behind it, ``crashes`` times, but not
+    once ``most_s`` seconds have gone by.
     """
     found: dict[int, list[Outcome]] = {}
     why = "was not reached"
-    for _ in range(crashes + 1):
+    began = time.monotonic()
+    for attempt in range(crashes + 1):
+        if attempt and time.monotonic() - began > most_s:
+            break
         done = _once(stage, calls, sorted(found), seed, call_s)
         found |= {number: some for number, some in done.outcomes.items() if _whole(some)}
         if done.broken:
@@ -68,9 +83,9 @@ def replay(stage: Stage, calls: Sequence[Made], *, seed: int, call_s: float, cra
             break
         if done.begun is None:
             break
-        found[done.begun] = [Outcome(error=f"the process ended in it ({done.ending})")]
+        found[done.begun] = [Outcome(error=f"the process ended in it ({done.ending})", reached=not done.timed_out)]
         why = f"was not reached: the process ended before it ({done.ending})"
-    return [found.get(number, [Outcome(error=why)]) for number in range(len(calls))]
+    return [found.get(number, [Outcome(error=why, reached=False)]) for number in range(len(calls))]
 
 
 def _whole(outcomes: Sequence[Outcome]) -> bool:
@@ -107,7 +122,7 @@ def _once(stage: Stage, calls: Sequence[Made], skip: Sequence[int], seed: int, c
         finally:
             os.close(writer)
         said = answer.result()
-    replayed = Replayed(ending=ended.ending)
+    replayed = Replayed(ending=ended.ending, timed_out=ended.timed_out)
     if len(said) > MAX_BYTES:
         replayed.broken = f"more than {MAX_BYTES >> 20} MiB of results"
         return replayed

@@ -21,6 +21,8 @@ from typing import Any
 PRELOAD = ("numpy", "torch", "triton")
 PASSES = 2
 DETAIL = 300
+MARGIN = 4096
+"""Elements behind a tensor that lies within a larger storage."""
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 Write = Callable[[dict[str, Any], list[bytes]], None]
@@ -249,10 +251,18 @@ class Replayed:
         torch, shape, strides = self._torch, tuple(spec["shape"]), spec.get("strides")
         device = "cuda" if spec.get("device") == "gpu" else "cpu"
         values = self._read(spec)
-        if not strides:
+        offset = spec.get("offset", 0)
+        if not strides and not offset:
             return values.to(device)
+        strides = strides or values.contiguous().stride()
         reach = 1 + sum(s * (n - 1) for s, n in zip(strides, shape, strict=True)) if math.prod(shape) else 0
-        tensor = torch.zeros(reach, dtype=values.dtype, device=device).as_strided(shape, strides)
+        if offset:
+            # Around it lies what nobody may read, and what shows in a sum and in a maximum (which passes over NaN).
+            around = math.inf if values.is_floating_point() else 0
+            storage = torch.full((offset + reach + MARGIN,), around, dtype=values.dtype, device=device)
+        else:
+            storage = torch.zeros(reach, dtype=values.dtype, device=device)
+        tensor = storage.as_strided(shape, strides, offset)
         _fill(tensor, values)
         return tensor
 

@@ -46,6 +46,8 @@ class Outcome:
     overwritten: tuple[int, ...] = ()
     """Outputs of the pass before whose values this one changed."""
     seconds: float = field(default=0.0, compare=False)
+    reached: bool = field(default=True, compare=False)
+    """Whether the call was made and had its time; where not, ``error`` says nothing about it for certain."""
 
     def results(self) -> Iterator[tuple[str, Array]]:
         """All results by name."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from smith.records.base import Record
 from smith.records.results import Failure
+from smith.records.shapes import SeenInCalls, ShapeTrial
 
 MAX_DIFF = 4000
 """Characters of a survivor's diff that are kept."""
@@ -54,6 +55,8 @@ class PlantedFault(Record):
     """Of a survivor: with seeds moved by so much a test that the solution passes so does not pass on it."""
     seed_test: str = Field(default="", exclude_if=lambda test: not test)
     """That test."""
+    in_calls: SeenInCalls | None = Field(default=None, exclude_if=lambda seen: seen is None)
+    """Of a survivor: where recorded calls, varied or not, show it."""
     seconds: float = 0.0
 
 
@@ -68,6 +71,8 @@ class Sensitivity(Record):
     budget_s: float
     seeds: tuple[int, ...] = Field(default=(), exclude_if=lambda seeds: not seeds)
     """By how much seeds were moved when every survivor was tried again."""
+    shapes: ShapeTrial | None = Field(default=None, exclude_if=lambda shapes: shapes is None)
+    """What survivors were held against besides, where calls had been recorded."""
     seconds: float = 0.0
 
     def count(self, fate: Fate) -> int:
@@ -90,7 +95,8 @@ class Sensitivity(Record):
         known = {f.name: f.fate for f in other.faults} if other else {}
         tried = [fault for fault in self.faults if fault.fate is not Fate.NOT_TRIED]
         new = any(known.get(fault.name) is not fault.fate for fault in tried)
-        return other is None or new or not set(self.seeds) <= set(other.seeds)
+        shapes = self.shapes is not None and (other is None or other.shapes is None)
+        return other is None or new or shapes or not set(self.seeds) <= set(other.seeds)
 
     def __str__(self) -> str:
         """In a few words, for a line of the terminal."""
@@ -99,7 +105,18 @@ class Sensitivity(Record):
         rest = ", ".join(words for words in others if not words.startswith("0 "))
         seeded = sum(1 for fault in self.survivors if fault.seed is not None)
         more = f"; with other seeds {seeded} more would be" if seeded else ""
-        return f"{self.count(Fate.CAUGHT)} of {counted} planted faults caught{f' ({rest})' if rest else ''}{more}"
+        caught = f"{self.count(Fate.CAUGHT)} of {counted} planted faults caught"
+        return f"{caught}{f' ({rest})' if rest else ''}{more}{self._shaped()}"
+
+    def _shaped(self) -> str:
+        """What recorded calls show of the survivors, in a few words."""
+        if self.shapes is None:
+            return ""
+        seen = [fault.in_calls for fault in self.survivors if fault.in_calls is not None]
+        names = ", ".join(dict.fromkeys(seen.variants[0] for seen in seen if seen.only_shapes))
+        only = sum(seen.only_shapes for seen in seen)
+        some = f", {only} of them only in other shapes ({names})" if only else ""
+        return f"; recorded calls show {len(seen)} of {self.shapes.survivors} survivors{some}"
 
 
 _COUNTED = (Fate.CAUGHT, Fate.SURVIVED)

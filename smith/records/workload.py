@@ -51,6 +51,9 @@ class TensorSpec(Record):
     dtype: Dtype
     strides: tuple[Size, ...] = Field(default=(), max_length=16, exclude_if=_nothing)
     """Empty where it is contiguous."""
+    offset: Size = Field(default=0, exclude_if=_nothing)
+    """Elements before it in its storage, which then holds infinities (of whole numbers 0) around it and between its
+    elements. Never recorded: it is how a call is varied."""
     device: Literal["cpu", "gpu"] = Field(default="cpu", exclude_if=lambda device: device == "cpu")
     grad: bool = Field(default=False, exclude_if=_nothing)
     parameter: bool = Field(default=False, exclude_if=_nothing)
@@ -78,7 +81,7 @@ class TensorSpec(Record):
         return tuple(1 if stride == 0 and size else size for size, stride in zip(self.shape, self.strides, strict=True))
 
     def __str__(self) -> str:
-        marks = ("~" if self.strides else "") + ("*" if self.grad else "")
+        marks = ("~" if self.strides else "") + (f"+{self.offset}" if self.offset else "") + ("*" if self.grad else "")
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]{marks}"
 
 
@@ -95,6 +98,11 @@ class Value(Record):
     """Of a float its ``repr``, of a dtype its name."""
     keys: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
     items: tuple[Value, ...] = Field(default=(), max_length=256, exclude_if=_nothing)
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        """Its tensors, in their order."""
+        return tuple(_tensors(self))
 
     def __str__(self) -> str:
         match self.kind:

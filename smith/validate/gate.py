@@ -52,6 +52,12 @@ class Captured:
             self.launches.setdefault(launch.key, launch)
         self.missed += run.uncaptured
 
+    def join(self, other: Captured) -> None:
+        """Take in what another run captured."""
+        for key, launch in other.launches.items():
+            self.launches.setdefault(key, launch)
+        self.missed += other.missed
+
 
 @dataclass(frozen=True)
 class Gate:

@@ -12,8 +12,10 @@ from smith.harness.environment import TestEnvironment
 from smith.records.receipt import Receipt
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.sensitivity import Fate, PlantedFault, Sensitivity
+from smith.records.workload import Workload
 from smith.validate.planted import Fault, plant, shown_diff
 from smith.validate.reseeded import reseeded
+from smith.validate.reshaped import reshaped
 from smith.validate.trees import Ended, Trees, batched
 
 MUTANTS = 12
@@ -39,8 +41,12 @@ def measured(
     environment: TestEnvironment,
     asked: Asked,
     step: Callable[[str], None] = lambda text: None,
+    workload: Workload | None = None,
 ) -> Receipt:
-    """The receipt of a valid task with what became of every planted fault. Raises nothing for what a fault does."""
+    """The receipt of a valid task with what became of every planted fault. Raises nothing for what a fault does.
+
+    In the recorded calls of ``workload`` survivors are held against the reference besides, in other shapes too.
+    """
     began = time.monotonic()
     planted = plant(bench.store, bundle, bench.device, asked.mutants, start_fails=bool(receipt.fail_to_pass))
     budget = asked.budget_s if asked.budget_s is not None else BUDGET_FACTOR * bundle.selection.budget_s
@@ -52,9 +58,16 @@ def measured(
         ended = iter(trees.ended([fault.tree for fault in some if fault.tree is not None]))
         results += [_result(fault, next(ended) if fault.tree is not None else None, trees) for fault in some]
     results, seeds = reseeded(results, planted.faults, trees, step)
+    results, shapes = reshaped(results, planted.faults, trees, workload, step)
     seconds = round(time.monotonic() - began, 2)
     found = Sensitivity(
-        faults=tuple(results), mutants=asked.mutants, sites=planted.sites, budget_s=budget, seeds=seeds, seconds=seconds
+        faults=tuple(results),
+        mutants=asked.mutants,
+        sites=planted.sites,
+        budget_s=budget,
+        seeds=seeds,
+        shapes=shapes,
+        seconds=seconds,
     )
     return receipt.model_copy(
         update={"sensitivity": found.share, "planted": found, "seconds": round(receipt.seconds + seconds, 2)}

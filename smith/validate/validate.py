@@ -11,6 +11,7 @@ from smith.environment.installer import EnvironmentFailed
 from smith.errors import PatchError, RecordError
 from smith.freeze.bundle import REFERENCE, Bundle
 from smith.git.patches import apply
+from smith.gpus.base import is_gpu
 from smith.grade.devices import hardware_of, held_until_now
 from smith.grade.launched import touched
 from smith.grade.timed_processes import CannotTime
@@ -18,6 +19,7 @@ from smith.grade.timing import TooNoisy, measure
 from smith.grade.trial import Bench, base_tree, reference_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
+from smith.parallel import Slots
 from smith.records.base import Reason
 from smith.records.compiled import TargetReport
 from smith.records.receipt import ReasonCode, Receipt, Verdict
@@ -27,7 +29,7 @@ from smith.records.sanitizer import SanitizerReport
 from smith.records.workload import Workload
 from smith.validate.arms import Arms, Leg, Ran
 from smith.validate.findings import OF_VERSIONS, Findings, cut_off
-from smith.validate.gate import Gate
+from smith.validate.gate import Captured, Gate
 from smith.validate.gate import not_proved as of_targets
 from smith.validate.gate_files import file_reports, joined
 from smith.validate.not_proved import not_proved
@@ -62,11 +64,14 @@ class Validation:
         sanitizer: bool = False,
         gate: Gate | None = None,
         recording: bool = False,
+        slots: Slots | None = None,
     ) -> None:
         self.bundle, self.bench, self.repeats, self.sanitizer = bundle, bench, repeats, sanitizer
         self.builder, self.step, self.gate = builder, step, gate
         self.recording = recording
         """Whether the calls of the tests are recorded where there is no other workload to time."""
+        self.slots = None if is_gpu(bench.device) else slots
+        """Free ones let runs of both arms go side by side; what holds a GPU is the only one on it."""
         self.workload: Workload | None = None
         """What was recorded, where it was timed."""
         self.nop_tree = base_tree(bench.store, bundle)
@@ -180,8 +185,8 @@ class Validation:
         if not chosen:
             return self._stopped(found, *fault)
         seen = self._recorder()
-        arms = Arms(lambda leg: self._arm(environment, leg, found), seen, repeats=self.repeats)
-        found.arms = arms.run(chosen)
+        arms = Arms(lambda leg: self._arm(environment, leg), seen, repeats=self.repeats, slots=self.slots)
+        found.arms, found.captured = arms.run(chosen), arms.captured
         decision = found.decide(seen.facts(), self.bench.device)
         if self.recording and found.because({ReasonCode.NEEDS_WORKLOAD}) and not seen.asked.workloads:
             decision = self._record(environment, found, seen) or decision
@@ -273,8 +278,8 @@ class Validation:
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def _arm(self, environment: TestEnvironment, leg: Leg, found: Findings) -> Ran:
-        """One run of one arm in a fresh place. Both arms of a repeat share a seed."""
+    def _arm(self, environment: TestEnvironment, leg: Leg) -> Ran:
+        """One run of one arm in a fresh place, in any thread. Both arms of a repeat share a seed."""
         self.step(f"{leg.arm} {leg.repeat}")
         tree = self.nop_tree if leg.arm == "nop" else self.reference_tree
         began = time.monotonic()
@@ -283,7 +288,7 @@ class Validation:
                 side = "base" if leg.arm == "nop" else "reference"
                 raise _BuildFailed(f"the {side} does not build: {place.build_error}")
             capture = self.gate.wanted(self.bundle) if self.gate is not None and leg.repeat == 1 else None
-            captured = found.captured["base" if leg.arm == "nop" else "reference"]
+            captured = Captured()
             run = place.run(leg.ids, stop_after_s=leg.stop_after_s, alone=leg.alone, seed=leg.seed, capture=capture)
             captured.take(run)
             results = run.by_id()
@@ -292,7 +297,7 @@ class Validation:
                 captured.take(run)
                 results |= run.by_id()
         complete = {i: results.get(i, TestResult(id=i, outcome=Outcome.MISSING)) for i in leg.ids}
-        return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}))
+        return Ran(complete, round(time.monotonic() - began, 2), alone=len({*leg.alone, *lost}), captured=captured)
 
 
 def refused(

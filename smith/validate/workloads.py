@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from smith import __version__
@@ -133,42 +134,94 @@ def _calibrated(
     reference, base = trees
     seed = int(bundle.tree[:12], 16)
     specs = [one.call for one in chosen]
-    plain = fresh(specs, seed)
     limit = limit_of([one.seconds for one in chosen])
-
-    def on(tree: str, calls: Sequence[Made], generator: int) -> list[list[Outcome]]:
-        return replayed(bench, bundle, environment, tree, calls, seed=generator, call_s=limit, crashes=CRASHES)
-
-    wanted = on(reference, plain, 1)
-    # Another process, other global seeds, the passes the other way round; then the same values rounded otherwise.
-    swapped = [Made(made.call, made.passes[::-1]) for made in plain]
-    varied = [_varied(spec, spec, seed, number, rounded=True) for number, spec in enumerate(specs)]
-    raised = [
-        (number, _varied(wide, spec, seed, number, rounded=False))
-        for number, spec in enumerate(specs)
-        if (wide := upcast(spec)) is not None
-    ]
-    again = on(reference, [*swapped, *varied, *(made for _, made in raised)], 2)
-    repeats, rounded = again[: len(specs)], again[len(specs) : 2 * len(specs)]
-    single = {number: again[2 * len(specs) + place] for place, (number, _) in enumerate(raised)}
-    of_base = on(base, plain, 1)
+    tried = tried_on_reference(Side(bench, bundle, environment, reference), list(enumerate(specs)), seed, limit)
+    of_base = Side(bench, bundle, environment, base).replayed(fresh(specs, seed), 1, limit)
 
     calls, left = [], []
-    for number, one in enumerate(chosen):
-        want = wanted[number]
-        errors, why = _errors(want, rounded[number], single.get(number))
-        reason, detail = _unfit(one.call, want, repeats[number], errors, why)
-        if reason:
-            left.append(LeftOut(entry=one.call.entry, reason=reason, detail=detail[:300]))
+    for number, (one, done) in enumerate(zip(chosen, tried, strict=True)):
+        if done.reason:
+            left.append(LeftOut(entry=one.call.entry, reason=done.reason, detail=done.detail[:300]))
             continue
-        call = Call(call=one.call, test=one.test, seconds=max(o.seconds for o in want), errors=errors)
-        calls.append(call.model_copy(update={"base": first_difference(call, want, of_base[number])[:300]}))
+        call = Call(call=one.call, test=one.test, seconds=max(o.seconds for o in done.want), errors=done.errors)
+        base_differs = first_difference(call, done.want, of_base[number])
+        calls.append(call.model_copy(update={"base": base_differs[:300]}))
     return calls, left
 
 
-def _varied(call: CallSpec, drawn: CallSpec, seed: int, number: int, *, rounded: bool) -> Made:
+@dataclass(frozen=True)
+class Side:
+    """A tree without hidden tests on which calls are made."""
+
+    bench: Bench
+    bundle: Bundle
+    environment: TestEnvironment
+    tree: str
+
+    def replayed(
+        self,
+        calls: Sequence[Made],
+        seed: int,
+        limit: float,
+        crashes: int = CRASHES,
+        most_s: float = math.inf,
+    ) -> list[list[Outcome]]:
+        """What ``calls`` give, each within ``limit`` seconds on average; ``seed`` is that of global generators."""
+        where = (self.bench, self.bundle, self.environment, self.tree)
+        return replayed(*where, calls, seed=seed, call_s=limit, crashes=crashes, most_s=most_s)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the reference gave in one call, how far each result moves, and why nothing can be held against it."""
+
+    want: Sequence[Outcome]
+    errors: dict[str, float]
+    reason: str = ""
+    detail: str = ""
+
+
+def tried_on_reference(
+    reference: Side,
+    specs: Sequence[tuple[int, CallSpec]],
+    seed: int,
+    limit: float,
+    *,
+    silent: Collection[int] = (),
+) -> list[Tried]:
+    """Whether the reference repeats calls, given with the number that their values are drawn by, and how exactly.
+
+    Those at the places ``silent`` need not give any finite number.
+    """
+    plain = [Made(spec, drawn(spec, seed, number)) for number, spec in specs]
+    wanted = reference.replayed(plain, 1, limit)
+    # Another process, other global seeds, the passes the other way round; then the same values rounded otherwise.
+    swapped = [Made(made.call, made.passes[::-1]) for made in plain]
+    varied = [_varied(spec, spec, seed, number, rounded=True) for number, spec in specs]
+    raised = [
+        (place, _varied(wide, spec, seed, number, rounded=False))
+        for place, (number, spec) in enumerate(specs)
+        if (wide := upcast(spec)) is not None
+    ]
+    again = reference.replayed([*swapped, *varied, *(made for _, made in raised)], 2, limit)
+    repeats, rounded = again[: len(specs)], again[len(specs) : 2 * len(specs)]
+    single = {place: again[2 * len(specs) + turn] for turn, (place, _) in enumerate(raised)}
+    tried = []
+    for place, (_, spec) in enumerate(specs):
+        errors, why = _errors(wanted[place], rounded[place], single.get(place))
+        reason, detail = _unfit(spec, wanted[place], repeats[place], errors, why, silent=place in silent)
+        tried.append(Tried(wanted[place], errors, reason, detail))
+    return tried
+
+
+def drawn(call: CallSpec, seed: int, number: int) -> tuple[tuple[bytes, ...], ...]:
+    """The values of both passes."""
+    return tuple(tuple(draw(call, seed, number, turn)) for turn in range(2))
+
+
+def _varied(call: CallSpec, drawn_as: CallSpec, seed: int, number: int, *, rounded: bool) -> Made:
     variation: Variation = "rounded" if rounded else "upcast"
-    return Made(call, tuple(tuple(draw(drawn, seed, number, turn, variation)) for turn in range(2)))
+    return Made(call, tuple(tuple(draw(drawn_as, seed, number, turn, variation)) for turn in range(2)))
 
 
 def _errors(
@@ -187,13 +240,19 @@ def _errors(
 
 
 def _unfit(
-    call: CallSpec, want: Sequence[Outcome], repeat: Sequence[Outcome], errors: dict[str, float], why: str
+    call: CallSpec,
+    want: Sequence[Outcome],
+    repeat: Sequence[Outcome],
+    errors: dict[str, float],
+    why: str,
+    *,
+    silent: bool,
 ) -> tuple[str, str]:
     """Why a call is no part of the workload, typed and in words; empty where it is."""
     failed = [one.error for one in want if one.error]
     if failed:
         return "not_replayable", failed[0]
-    if not all(map(tells, want)):
+    if not silent and not all(map(tells, want)):
         return "not_finite", "no result holds a finite number"
     if why:
         return "ill_conditioned", why
