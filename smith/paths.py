@@ -62,6 +62,11 @@ class Layout:
         return self.volatile / "knowledge.db"
 
     @property
+    def leaderboard(self) -> Path:
+        """Sealed evidence of runs, ``<panel>/<digest>/``."""
+        return self.root / "leaderboard"
+
+    @property
     def recipes(self) -> Path:
         return self.root / "recipes"
 

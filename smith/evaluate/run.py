@@ -137,15 +137,25 @@ def run_ids(layout: Layout) -> list[str]:
 
 def attempt_folder(layout: Layout, run_id: str, task: str, number: int) -> Path:
     """Where the evidence of one attempt lies."""
-    return layout.run(run_id) / "attempts" / task / f"{number:03d}"
+    return attempt_in(layout.run(run_id), task, number)
+
+
+def attempt_in(folder: Path, task: str, number: int) -> Path:
+    """Where the evidence of one attempt lies below the folder of its run."""
+    return folder / "attempts" / task / f"{number:03d}"
 
 
 def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
     """Every attempt of the run in panel order, from the evidence on disk."""
+    return states_in(layout.run(config.run), config)
+
+
+def states_in(folder: Path, config: RunConfig) -> list[AttemptState]:
+    """The same from the evidence in ``folder``, wherever that lies."""
     found = []
     for task in config.tasks:
         for number in range(1, config.attempts + 1):
-            done = finished(attempt_folder(layout, config.run, task.id, number), config.run, task.id, task.tree, number)
+            done = finished(attempt_in(folder, task.id, number), config.run, task.id, task.tree, number)
             found.append(AttemptState(task.id, number, *(done or (None, None))))
     return found
 
