@@ -63,7 +63,7 @@ def known_trees(store: Store, name: str) -> dict[str, Panel]:
     for commit in commits.stdout.text.split() if commits.ok else ():
         data = read_file(repo, repo.resolve(commit, "tree"), path)
         try:
-            earlier = Panel.loads(data or b"", f"{path} at {commit[:12]}")
+            earlier = Panel.loads(data or b"", path)
         except SmithError:
             continue
         found.setdefault(tree_of(earlier), earlier)
