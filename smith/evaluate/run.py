@@ -59,6 +59,7 @@ def start_run(
     attempt_micro_usd: int | None = None,
     model: str | None = None,
     timeout_s: float | None = None,
+    targets: tuple[str, ...] = (),
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
@@ -90,6 +91,7 @@ def start_run(
         jobs=jobs,
         device=device,
         sanitize=panel.sanitize,
+        targets=targets,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,
