@@ -15,10 +15,10 @@ from itertools import combinations
 from smith.errors import BadInput
 from smith.evaluate.run import states
 from smith.freeze.bundle import Store
+from smith.freeze.panel_tree import known_trees, panel_tree
 from smith.leaderboard.check import Gate
 from smith.leaderboard.entry import Entry, entry_folders
 from smith.leaderboard.figures import tasks_of_entry
-from smith.leaderboard.panel_tree import known_trees, panel_tree
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
 from smith.records.panel import Panel

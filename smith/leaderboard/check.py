@@ -17,13 +17,13 @@ from smith.errors import RecordError
 from smith.evaluate.attempt import AGENT
 from smith.evaluate.run import attempt_in
 from smith.freeze.bundle import Store
+from smith.freeze.panel_tree import known_trees, panel_tree, repo_prefix
 from smith.git.objects import list_tree, shown
 from smith.git.repository import Repository
 from smith.leaderboard.entry import FIGURES, MANIFEST, OF_ATTEMPT, Entry, entry_folders, files_below, load_entry
 from smith.leaderboard.entry import plain_file as plain
 from smith.leaderboard.figures import figures_of, tasks_of_entry, unlike
 from smith.leaderboard.follows import faults
-from smith.leaderboard.panel_tree import known_trees, panel_tree, repo_prefix
 from smith.leaderboard.receipts import PinnedReceipts
 from smith.leaderboard.seal import private, public
 from smith.records.agent_run import AgentRun

@@ -10,12 +10,12 @@ from smith.errors import BadInput
 from smith.evaluate.attempt import AGENT, ATTEMPT, GRADE, PATCH
 from smith.evaluate.run import RUN_FILE, AttemptState, attempt_folder, states
 from smith.freeze.bundle import Store
+from smith.freeze.panel_tree import known_trees, panel_tree
 from smith.git import proposal
 from smith.git.repository import Repository
 from smith.knowledge.forbidden import forbidden
 from smith.leaderboard.entry import FIGURES, MANIFEST, OF_ATTEMPT
 from smith.leaderboard.figures import figures_of, tasks_of_entry
-from smith.leaderboard.panel_tree import known_trees, panel_tree
 from smith.leaderboard.receipts import PinnedReceipts
 from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, RunConfig

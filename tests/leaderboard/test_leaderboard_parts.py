@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smith.freeze.panels import load_panel
-from smith.leaderboard.panel_tree import panel_tree
+from smith.freeze.panel_tree import panel_tree
 from smith.leaderboard.seal import private
 from smith.paths import Layout
 from smith.score.letters import letters
