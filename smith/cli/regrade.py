@@ -82,7 +82,8 @@ def command(
         print_json({**result.model_dump(mode="json"), **more})
     else:
         _show(result)
-        for line in _figures(figures):
+        kept = sum(s.grade is not None for s in sealed.states) - (result.same + result.different) if sealed else 0
+        for line in _figures(figures, kept):
             screen.print(line, markup=False, soft_wrap=True)
     ctx.exit(0 if result.same == len(result.attempts) else EXIT_NO)
 
@@ -109,7 +110,7 @@ def _show(result: RegradedRun) -> None:
     screen.print(words, markup=False)
 
 
-def _figures(again: Sequence[FigureAgain]) -> Iterator[str]:
+def _figures(again: Sequence[FigureAgain], kept: int) -> Iterator[str]:
     """The figures of an entry that came out otherwise, or that none did."""
     other = [f for f in again if f.sealed != f.now]
     for f in other:
@@ -117,6 +118,8 @@ def _figures(again: Sequence[FigureAgain]) -> Iterator[str]:
         yield f"{f.figure}: {was} sealed, {now} now"
     if again and not other:
         yield f"all {len(again)} figures but costs come out as sealed"
+    if kept:
+        yield f"{kept} attempts were not graded again: their sealed grades are in these figures"
 
 
 def _speed(found: Speed) -> str:

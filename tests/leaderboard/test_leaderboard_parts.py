@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smith.freeze.panels import load_panel
 from smith.freeze.panel_tree import panel_tree
+from smith.freeze.panels import load_panel
 from smith.leaderboard.seal import private
 from smith.paths import Layout
 from smith.score.letters import letters
