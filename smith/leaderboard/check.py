@@ -80,8 +80,10 @@ class Gate:
         yield from self._panel(entry)
         if broken:
             return  # what follows from other files than these is no matter
-        yield from self._attempts(entry)
-        yield from self._figures(entry)
+        attempts = list(self._attempts(entry))
+        yield from attempts
+        if not attempts:  # figures of other evidence than a run's say nothing
+            yield from self._figures(entry)
         yield from self._words(entry)
 
     def _panel(self, entry: Entry) -> Iterator[tuple[str, str]]:
@@ -135,8 +137,7 @@ class Gate:
             if state.attempt is not None and state.grade is not None:
                 words += [state.attempt.detail, *(r.detail for r in state.grade.reasons), *state.grade.notes]
                 words += [test.message for test in state.grade.tests]
-                agent = _agent(entry, state.task, state.number)
-                words += agent.about.values() if agent is not None else ()
+                words += _about(entry, state.task, state.number)
         if said := next(filter(None, (private(text, self._machine) for text in dict.fromkeys(words))), ""):
             yield "private", f"no entry may say {said!r}"
 
@@ -196,6 +197,15 @@ def _files(entry: Entry) -> Iterator[tuple[str, str]]:
 def _agent(entry: Entry, task: str, number: int) -> AgentRun | None:
     path = attempt_in(entry.folder, task, number) / AGENT
     return AgentRun.loads(plain(path, AGENT), f"{task}/{number:03d}/{AGENT}") if path.is_file() else None
+
+
+def _about(entry: Entry, task: str, number: int) -> list[str]:
+    """What an agent says of itself; nothing where that cannot be read, which is said elsewhere."""
+    try:
+        agent = _agent(entry, task, number)
+    except RecordError:
+        return []
+    return [] if agent is None else [agent.agent, agent.model, agent.price, *agent.about.values()]
 
 
 def _strays(store: Store) -> Iterator[str]:

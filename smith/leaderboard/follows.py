@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from smith.evaluate.run import AttemptState
@@ -33,6 +34,9 @@ def faults(state: AttemptState, pinned: PanelTask, receipt: Receipt | None, agen
         yield from _solved(grade, receipt)
     if grade.speedup is not None and (fault := _timing_fault(grade.speedup)):
         yield fault
+    spent = (attempt.micro_usd, attempt.input_tokens, attempt.output_tokens, attempt.seconds, grade.seconds)
+    if not all(math.isfinite(value) and value >= 0 for value in spent):
+        yield "cost less than nothing, or no number"
     if agent is not None and agent.micro_usd != attempt.micro_usd:
         yield f"cost {attempt.micro_usd} micro-dollars, and its agent's record says {agent.micro_usd}"
 
@@ -64,6 +68,9 @@ def _solved(grade: Grade, receipt: Receipt) -> Iterator[str]:
 
 
 def _timing_fault(timing: Timing) -> str:
+    every = (timing.low, timing.geomean, timing.high, timing.worst, *(case.ratio for case in timing.cases))
+    if not all(math.isfinite(value) and value > 0 for value in every):
+        return "a speed-up is no positive number"
     if not timing.low <= timing.geomean <= timing.high:
         return "the interval does not hold the speed-up"
     if timing.cases:

@@ -245,6 +245,42 @@ def test_no_byte_of_an_entry_can_change_unseen(world: Store, data: st.DataObject
         path.write_bytes(before)
 
 
+ODD = st.sampled_from([None, True, 0, -1, 10**30, 1e308, float("nan"), float("inf"), "", "x", "/", [], {}, ["x"]])
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where a JSON document holds something that is no list or object."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] if not isinstance(value, dict | list) else [leaf for k, v in inner for leaf in leaves(v, (*path, k))]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_odd_values_are_findings_and_never_break_the_check(world: Store, data: st.DataObject) -> None:
+    folder = entry_of(world, "alike")
+    manifest = folder / "manifest.json"
+    files = [*sorted(folder.glob("*.json")), *sorted(folder.glob("attempts/*/001/*.json"))]
+    path = data.draw(st.sampled_from(files))
+    before, sealed = path.read_bytes(), manifest.read_bytes()
+    document = json.loads(before)
+    *inner, last = data.draw(st.sampled_from(leaves(document)))
+    place = document
+    for key in inner:
+        place = place[key]
+    place[last] = data.draw(ODD)
+    try:
+        path.write_text(json.dumps(document))
+        if path != manifest:
+            named = json.loads(sealed)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            named["files"][path.relative_to(folder).as_posix()] = digest
+            manifest.write_text(json.dumps(named))
+        assert Gate(world).findings(folder)[1]
+    finally:
+        path.write_bytes(before)
+        manifest.write_bytes(sealed)
+
+
 def test_what_cannot_be_added_is_one_line(world: Store) -> None:
     draw(world, "torn", lambda task, n: None if n == 2 else True, attempts=2)
     draw(world, "named", lambda *_: True, model="on http://10.1.2.3/v1")
