@@ -18,6 +18,8 @@ from pathlib import Path
 from smith import process
 from smith.errors import BadInput, Unavailable
 
+ATTEMPTS = "attempts"
+"""Below the folder of a run: the evidence of its attempts."""
 MARKER = "smith.toml"
 
 
@@ -60,6 +62,11 @@ class Layout:
     def knowledge_index(self) -> Path:
         """The full-text index of the cards; it is made anew from them whenever it is missing or behind."""
         return self.volatile / "knowledge.db"
+
+    @property
+    def leaderboard(self) -> Path:
+        """Sealed evidence of runs, ``<panel>/<digest>/``."""
+        return self.root / "leaderboard"
 
     @property
     def recipes(self) -> Path:
@@ -152,7 +159,7 @@ class Layout:
 
     def attempts(self, run_id: str) -> Path:
         """The evidence of a run's attempts: ``<task>/<number>``."""
-        return self.run(run_id) / "attempts"
+        return self.run(run_id) / ATTEMPTS
 
     def mirror(self, host: str, owner: str, name: str) -> Path:
         return self.mirrors / host / owner / f"{name}.git"

@@ -27,7 +27,7 @@ ORDER = [
     {"validate", "evaluate", "redteam"},
     {"author"},
     {"report", "knowledge"},
-    {"export"},
+    {"export", "leaderboard"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

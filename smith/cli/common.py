@@ -34,6 +34,10 @@ sandbox_option = click.option(
     "--sandbox", default="bubblewrap", show_default=True, help="Where tests run: bubblewrap, or host (no isolation)."
 )
 
+targets_option = click.option(
+    "--targets", help="Compile what submissions launch for these GPUs too, e.g. gfx942,gfx950; no verdict hangs on it."
+)
+
 
 def device_option(function: F) -> F:
     """``--device``, checked later against what smith knows."""

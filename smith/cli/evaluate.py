@@ -18,6 +18,7 @@ from smith.cli.common import (
     sandbox_option,
     screen,
     store,
+    targets_option,
 )
 from smith.errors import BadInput
 from smith.evaluate.agents import agent_names
@@ -28,6 +29,7 @@ from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel, pinned_receipt
 from smith.records.attempt import RunConfig
 from smith.report.run_report import RunReport, figures, headline, make_report, strata, table
+from smith.validate.gate import parse_targets
 
 
 @click.command("eval")
@@ -66,6 +68,7 @@ from smith.report.run_report import RunReport, figures, headline, make_report, s
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at a time.")
 @click.option("--budget-usd", type=Dollars(), help="The most that the run may spend.")
 @click.option("--attempt-usd", type=Dollars(), help="The most that each attempt may spend.")
+@targets_option
 @device_option
 @sandbox_option
 @json_option
@@ -90,6 +93,7 @@ def command(
     jobs: int,
     budget_usd: int | None,
     attempt_usd: int | None,
+    targets: str | None,
     device: str,
     sandbox: str,
     as_json: bool,
@@ -120,6 +124,7 @@ def command(
     if agent.endswith(".toml"):
         options["agent_file"] = str(Path(agent).absolute())
         agent = agent_file(Path(agent)).name
+    compiled_for = parse_targets(targets)
     sandboxes.make(sandbox)  # what cannot work is said before anything is written
     pinned = load_panel(found.layout, panel)
     devices = machine_devices()
@@ -138,6 +143,7 @@ def command(
         attempt_micro_usd=attempt_usd,
         model=model,
         timeout_s=timeout,
+        targets=compiled_for,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)

@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from smith import sandbox as sandboxes
+from smith.cli import isa
 from smith.cli.common import (
     device_option,
     device_wait_option,
@@ -20,6 +21,7 @@ from smith.cli.common import (
     sandbox_option,
     screen,
     store,
+    targets_option,
 )
 from smith.errors import EXIT_NO, BadInput
 from smith.freeze.bundle import Bundle, Store
@@ -28,9 +30,12 @@ from smith.gpus.machine import Machine
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
 from smith.grade.hollow import hollow
+from smith.harness.compiling import processors
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.receipt import Verdict
 from smith.validate.devices import choose_device
+from smith.validate.gate import parse_targets
+from smith.validate.submitted import OfSubmission
 
 
 @click.command("grade")
@@ -40,6 +45,7 @@ from smith.validate.devices import choose_device
 @device_wait_option
 @click.option("--check", is_flag=True, help="Exit status 1 unless the verdict is solved.")
 @click.option("--sanitize", is_flag=True, help="What passes must be clean under the sanitizer too (interpreter).")
+@targets_option
 @sandbox_option
 @json_option
 @click.pass_context
@@ -51,11 +57,18 @@ def command(
     device_wait: float,
     check: bool,
     sanitize: bool,
+    targets: str | None,
     sandbox: str,
     as_json: bool,
 ) -> None:
-    """Grade PATCHFILE, a patch against the source that TASK starts from."""
+    """Grade PATCHFILE, a patch against the source that TASK starts from.
+
+    With --targets the launches that its kernels make in the tests are compiled for GPUs that need not be here, and
+    shown beside the base's and the reference's, where the receipt has those (smith validate --targets).
+    """
     found = store(ctx)
+    parsed = parse_targets(targets)
+    compiler = OfSubmission(parsed, processors()) if parsed else None
     bundle = found.load(task)
     try:
         patch = patchfile.read_bytes()
@@ -70,7 +83,17 @@ def command(
         found.require_sources(bundle)
         environment = environments.for_receipt(bundle.recipe, expected.receipt)
         with devices.bench(found, box, name, purpose=f"grade {bundle.id}", step=step) as bench:
-            result = grade(bundle, patch, expected, bench, environment, sanitize=sanitize, emptier=hollow, step=step)
+            result = grade(
+                bundle,
+                patch,
+                expected,
+                bench,
+                environment,
+                sanitize=sanitize,
+                emptier=hollow,
+                compiler=compiler,
+                step=step,
+            )
     if as_json:
         print_json(document(result))
     else:
@@ -86,6 +109,9 @@ def command(
             said = result.oracle
             more = f", {len(said.skipped)} not comparable this time" if said.skipped else ""
             screen.print(Text(f"  oracle: agrees in {said.agreed} of {said.calls} calls on fresh inputs{more}"))
+        isa.show_submission(result.targets, expected.receipt.targets)
+        if compiler is not None and not result.targets:
+            screen.print(Text("  nothing was compiled: the tests did not run to their end, or launch nothing"))
         for note in result.notes:
             screen.print(Text(f"  note: {note}"), soft_wrap=True)
         for reason in result.reasons:
@@ -127,6 +153,7 @@ def document(result: Grade) -> dict[str, Any]:
         else {"geomean": timing.geomean, "low": timing.low, "high": timing.high, "worst": timing.worst},
         "speedup_reason": result.speedup_reason,
         **({"oracle": whole["oracle"]} if result.oracle is not None else {}),
+        **({"targets": whole["targets"]} if result.targets else {}),
         "notes": list(result.notes),
         "seconds": result.seconds,
     }

@@ -14,7 +14,8 @@ from smith.paths import MARKER, write_atomically
 _FILES = {
     ".gitignore": ".smith/\n",
     # A task is identified by its bytes: no checkout may change a line ending in it.
-    ".gitattributes": "tasks/** -text -filter -ident\npanels/** -text\nknowledge/** -text\n",
+    ".gitattributes": "tasks/** -text -filter -ident\npanels/** -text\nknowledge/** -text\n"
+    "leaderboard/** -text -filter -ident\n",
     "README.md": (
         "# Kernel tasks\n\n"
         "A data repository of smith: tasks frozen from merged kernel pull requests, panels that pin them, and\n"
@@ -46,6 +47,7 @@ _FILES = {
         "      - run: pip install smith\n"
         '      - run: smith panel check --base "origin/${{ github.base_ref }}"\n'
         '      - run: smith knowledge check --base "origin/${{ github.base_ref }}"\n'
+        '      - run: smith leaderboard check --base "origin/${{ github.base_ref }}"\n'
     ),
     "tasks/.gitkeep": "",
     "panels/.gitkeep": "",

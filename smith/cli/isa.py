@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -12,6 +12,7 @@ from smith.cli.common import screen
 from smith.records.compiled import KernelReport, SideFacts, TargetReport
 from smith.records.compiled_files import FileReports
 from smith.records.receipt import Receipt
+from smith.report.kernels import compared
 
 _STYLES = {"compiled": "green", "failed": "red", "not_compilable": "yellow"}
 _COLUMNS = {
@@ -40,6 +41,7 @@ def verdict(found: TargetReport) -> str:
     words += f", {found.not_captured} launches not captured" if found.not_captured else ""
     if found.files is not None:
         sides = {side: [f.failure for f in found.files.files if f.side == side] for side in ("reference", "base")}
+        sides["reference"] += [f.failure for f in found.files.files if f.side == "submission"]
         here, base = (f"{some.count(None)} of {len(some)}" for some in sides.values())
         words += f", {here} C++ files" + (f" (base {base})" if sides["base"] else "")
     return words
@@ -103,6 +105,26 @@ def show(task: str, receipts: Sequence[Receipt]) -> None:
         screen.print(Text(f"base > reference; {said}"))
     else:
         screen.print(Text(f"{task}: no receipt knows; run: smith validate {task} --targets gfx942,gfx950"))
+
+
+def show_submission(targets: Mapping[str, TargetReport], known: Mapping[str, TargetReport]) -> None:
+    """Print what compiling a submission gave, below the base and the reference where ``known`` has them."""
+    for target, found in targets.items():
+        by = f" (triton {found.compiler})" if found.compiler else ""
+        screen.print(Text(f"{target}{by}: {verdict(found)}", style=_STYLES[found.verdict]), soft_wrap=True)
+        columns, rows = compared(known.get(target), [("submission", found)])
+        if rows:
+            shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
+            for place, name in enumerate(columns):
+                shown.add_column(name, justify="right" if place > 1 else "left", overflow="fold", no_wrap=place > 0)
+            for row in rows:
+                shown.add_row(*(Text(text) for text in row))
+            screen.print(shown)
+        for failed in found.failures:
+            said = f"  {failed.symbol}: {failed.launches} x {failed.code.value}: {failed.detail}"
+            screen.print(Text(said), soft_wrap=True)
+        for words in filter(None, (found.reason, *(_of_files(found.files) if found.files else ()))):
+            screen.print(Text(f"  {words}"), soft_wrap=True)
 
 
 def _table(found: TargetReport) -> Table:

@@ -36,6 +36,7 @@ COMMANDS = {
     "report": ("smith.cli.report", "Report a run."),
     "regrade": ("smith.cli.regrade", "Grade again what a run handed in."),
     "compare": ("smith.cli.compare", "Compare runs, task by task."),
+    "leaderboard": ("smith.cli.leaderboard", "Rank runs of one panel, each with its sealed evidence."),
     "knowledge": ("smith.cli.knowledge", "Search, use, propose and check what runs have learned."),
     "budget": ("smith.cli.budget", "Show, limit and check what was spent."),
     "export": ("smith.cli.export", "Write tasks or submissions in the formats of other tools."),

@@ -13,6 +13,7 @@ from smith.errors import BadInput
 from smith.evaluate.run import load_run
 from smith.paths import write_atomically
 from smith.report import flat
+from smith.report.dataset_files import write_dataset
 from smith.report.rows import save
 from smith.report.run_report import read
 
@@ -20,6 +21,7 @@ DIMENSIONS = ("kind", "language", "device", "size", "merged")
 
 
 OUT = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 class Month(click.ParamType[str]):
@@ -46,6 +48,10 @@ class Month(click.ParamType[str]):
 @click.option("--markdown", type=OUT, help="Also write tables for a pull request.")
 @click.option("--csv", "as_csv", type=OUT, help="Also write a line for each attempt.")
 @click.option("--sqlite", type=OUT, help="Also write attempts, tests and figures as a database (for Datasette).")
+@click.option(
+    "--parquet", type=FOLDER, help="Also write a data set for the Hugging Face Hub, with a card (needs pyarrow)."
+)
+@click.option("--jsonl", type=FOLDER, help="The same data set with files of JSON lines.")
 @json_option
 @click.pass_context
 def command(
@@ -57,6 +63,8 @@ def command(
     markdown: Path | None,
     as_csv: Path | None,
     sqlite: Path | None,
+    parquet: Path | None,
+    jsonl: Path | None,
     as_json: bool,
 ) -> None:
     """Report RUN (default: the latest), finished or not. What the figures mean: docs/reports.md."""
@@ -76,7 +84,13 @@ def command(
         write_atomically(as_csv, flat.as_csv(evidence.rows).encode())
     if sqlite is not None:
         save(evidence.rows, sqlite)
+    if parquet is not None and parquet == jsonl:
+        raise BadInput("--parquet and --jsonl want a folder each", hint="one card describes one form")
+    if parquet is not None:
+        write_dataset(parquet, found, config, evidence, "parquet")
+    if jsonl is not None:
+        write_dataset(jsonl, found, config, evidence, "jsonl")
     shown = (*by, *(("merged",) if cutoff and "merged" not in by else ()))
     show_report(evidence.report, as_json, by=shown)
-    for path in filter(None, (html, markdown, as_csv, sqlite)):
+    for path in filter(None, (html, markdown, as_csv, sqlite, parquet, jsonl)):
         console.print(f"wrote {path}", markup=False)

@@ -6,6 +6,7 @@ import click
 
 from smith.cli.common import print_json
 from smith.errors import BadInput
+from smith.leaderboard.board import Leaderboard
 from smith.records.agent_file import AgentFile
 from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, RunConfig
@@ -15,6 +16,7 @@ from smith.records.candidate import Candidate
 from smith.records.card import Card
 from smith.records.config import Config
 from smith.records.grade import Grade
+from smith.records.leaderboard import Figures, Manifest
 from smith.records.lineages import Lineages
 from smith.records.panel import Panel
 from smith.records.receipt import Receipt
@@ -40,6 +42,9 @@ RECORDS: dict[str, type[Record]] = {
     "agent-run": AgentRun,
     "grade": Grade,
     "seal": Seal,
+    "leaderboard-manifest": Manifest,
+    "leaderboard-figures": Figures,
+    "leaderboard": Leaderboard,
     "report": RunReport,
     "answer": Answer,
     "probes": Probes,

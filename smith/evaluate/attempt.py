@@ -20,6 +20,7 @@ from smith.grade.environments import Environments
 from smith.grade.grader import grade
 from smith.grade.hollow import hollow
 from smith.grade.trial import Bench
+from smith.harness.compiling import processors
 from smith.harness.environment import TestEnvironment
 from smith.harness.place import Place
 from smith.harness.stage import Stage
@@ -28,6 +29,7 @@ from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, Ended, RunConfig
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
+from smith.validate.submitted import OfSubmission
 
 ATTEMPT, GRADE, PATCH, AGENT = "attempt.json", "grade.json", "submission.patch", "agent.json"
 TIMEOUT_S = 3600.0
@@ -172,9 +174,15 @@ def run_attempt(
         save=job.folder / GRADE,
         sanitize=config.sanitize,
         emptier=hollow,
+        compiler=compiler_of(config),
         step=step,
     )
     return attempt, graded
+
+
+def compiler_of(config: RunConfig) -> OfSubmission | None:
+    """What compiles submissions, where the run was asked to; attempts at a time share the processors."""
+    return OfSubmission(config.targets, max(1, processors() // config.jobs)) if config.targets else None
 
 
 def _with_model(

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from smith.errors import BadInput, SmithError
 from smith.evaluate.attempt import PATCH
-from smith.evaluate.run import AttemptState, attempt_folder, states
+from smith.evaluate.run import AttemptState, attempt_in, states_in
 from smith.freeze.bundle import Store
 from smith.freeze.panels import pinned_receipt
 from smith.grade.devices import Devices
 from smith.grade.environments import Environments
 from smith.grade.grader import grade
+from smith.grade.hollow import hollow
 from smith.parallel import each
 from smith.records.attempt import RunConfig
 from smith.records.base import Record
@@ -77,6 +78,11 @@ class _Job:
     patch: bytes
 
 
+def new_grade(save: Path, task: str, number: int) -> Path:
+    """Where the new grade of an attempt goes."""
+    return save / task / f"{number:03d}.json"
+
+
 def regrade(
     store: Store,
     config: RunConfig,
@@ -85,23 +91,23 @@ def regrade(
     step: Step,
     *,
     save: Path,
+    evidence: Path | None = None,
     jobs: int = 1,
     only: Collection[str] = (),
 ) -> RegradedRun:
     """Grade every patch of a run again, against the receipts that the run was pinned to; the evidence is not touched.
 
-    New grades go into ``save``. ``only`` names tasks, where not all are wanted; raises :class:`BadInput` for one that
-    the run does not have.
+    The evidence lies in the folder of the run, or in ``evidence``. New grades go into ``save``. ``only`` names tasks,
+    where not all are wanted; raises :class:`BadInput` for one that the run does not have.
     """
     by_id = {task.id: task for task in config.tasks}
     for name in only:
         if name not in by_id:
             raise BadInput(f"{config.run} has no task {name}", hint=f"smith report {config.run}")
-    found = [s for s in states(store.layout, config) if not only or s.task in only]
+    folder = evidence or store.layout.run(config.run)
+    found = [s for s in states_in(folder, config) if not only or s.task in only]
     work = [
-        _Job(
-            by_id[s.task], s, s.grade, (attempt_folder(store.layout, config.run, s.task, s.number) / PATCH).read_bytes()
-        )
+        _Job(by_id[s.task], s, s.grade, (attempt_in(folder, s.task, s.number) / PATCH).read_bytes())
         for s in found
         if s.grade is not None and s.grade.verdict is not GradeVerdict.INFRA
     ]
@@ -135,8 +141,9 @@ def regrade(
                 expected,
                 bench,
                 environment,
-                save=save / job.pinned.id / f"{job.state.number:03d}.json",
+                save=new_grade(save, job.pinned.id, job.state.number),
                 sanitize=config.sanitize,
+                emptier=hollow,
             )
 
     done: dict[tuple[str, int], Regraded] = {}

@@ -25,7 +25,7 @@ from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.ledger import Ledger
 from smith.parallel import each
-from smith.paths import Layout, locked
+from smith.paths import ATTEMPTS, Layout, locked
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.panel import Panel
@@ -60,6 +60,7 @@ def start_run(
     attempt_micro_usd: int | None = None,
     model: str | None = None,
     timeout_s: float | None = None,
+    targets: tuple[str, ...] = (),
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
@@ -93,6 +94,7 @@ def start_run(
         jobs=jobs,
         device=device,
         sanitize=panel.sanitize,
+        targets=targets,
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,
@@ -159,15 +161,25 @@ def run_ids(layout: Layout) -> list[str]:
 
 def attempt_folder(layout: Layout, run_id: str, task: str, number: int) -> Path:
     """Where the evidence of one attempt lies."""
-    return layout.attempts(run_id) / task / f"{number:03d}"
+    return attempt_in(layout.run(run_id), task, number)
+
+
+def attempt_in(folder: Path, task: str, number: int) -> Path:
+    """Where the evidence of one attempt lies below the folder of its run."""
+    return folder / ATTEMPTS / task / f"{number:03d}"
 
 
 def states(layout: Layout, config: RunConfig) -> list[AttemptState]:
     """Every attempt of the run in panel order, from the evidence on disk."""
+    return states_in(layout.run(config.run), config)
+
+
+def states_in(folder: Path, config: RunConfig) -> list[AttemptState]:
+    """The same from the evidence in ``folder``, wherever that lies."""
     found = []
     for task in config.tasks:
         for number in range(1, config.attempts + 1):
-            done = finished(attempt_folder(layout, config.run, task.id, number), config.run, task.id, task.tree, number)
+            done = finished(attempt_in(folder, task.id, number), config.run, task.id, task.tree, number)
             found.append(AttemptState(task.id, number, *(done or (None, None))))
     return found
 

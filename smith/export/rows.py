@@ -7,7 +7,6 @@ ones and more.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smith.errors import RecordError, Unavailable
+from smith.errors import RecordError
 from smith.paths import write_atomically
 from smith.records.base import decode, read
+from smith.report.dataset_files import arrow
 
 FAIL_TO_PASS, PASS_TO_PASS = "FAIL_TO_PASS", "PASS_TO_PASS"
 PERF_TARGET = "perf::meets_target"
@@ -113,20 +113,11 @@ def _numbered(path: Path, values: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 def _parquet(path: Path) -> list[Any]:
-    arrow = _arrow(f"{path} is Parquet")
+    pa = arrow(f"{path} is Parquet")
     try:
-        return list(arrow.parquet.read_table(path).to_pylist())
-    except (arrow.ArrowException, OSError) as error:
+        return list(pa.parquet.read_table(path).to_pylist())
+    except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path}: not Parquet: {error}") from error
-
-
-def _arrow(why: str) -> Any:
-    """``pyarrow``, which only Parquet needs. Raises :class:`Unavailable` where it is not installed."""
-    try:
-        importlib.import_module("pyarrow.parquet")
-        return importlib.import_module("pyarrow")
-    except ImportError as error:
-        raise Unavailable(f"{why}, and pyarrow is not installed", hint="pip install pyarrow, or use .jsonl") from error
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -160,7 +151,7 @@ def write_documents(path: Path, documents: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write_parquet(path: Path, documents: Sequence[Mapping[str, Any]]) -> None:
-    arrow = _arrow(f"{path} is Parquet")
-    sink = arrow.BufferOutputStream()
-    arrow.parquet.write_table(arrow.Table.from_pylist(list(documents)), sink)
+    pa = arrow(f"{path} is Parquet")
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.Table.from_pylist(list(documents)), sink)
     write_atomically(path, sink.getvalue().to_pybytes())

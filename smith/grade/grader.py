@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from smith.errors import PatchError
@@ -28,6 +28,7 @@ from smith.grade.trial import Bench, base_tree, graded_tree, trial
 from smith.harness.environment import TestEnvironment
 from smith.harness.hardware import Unfit
 from smith.records.base import Reason
+from smith.records.compiled import TargetReport
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.receipt import Answer
 from smith.records.results import Outcome, TestResult, TestRun
@@ -37,6 +38,10 @@ MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 400
 NOISY = 1.25
 """A baseline that differs from itself by more than this leaves nothing to be told."""
+
+
+Compiler = Callable[[Bench, Bundle, TestEnvironment, str, Sequence[str]], Mapping[str, TargetReport]]
+"""Compiles what a submission's tree launches in these tests: see :class:`smith.validate.submitted.OfSubmission`."""
 
 
 def grade(
@@ -49,13 +54,15 @@ def grade(
     save: Path | None = None,
     sanitize: bool = False,
     emptier: Emptier | None = None,
+    compiler: Compiler | None = None,
     step: Callable[[str], None] = lambda text: None,
 ) -> Grade:
     """The verdict on ``patch``. With ``save`` a failing grade is written there first, and replaced at the end.
 
     With ``sanitize`` what passes is run once more under the sanitizer, and fails as ``not_clean`` where that sees a
     fault; on devices other than the interpreter a note says that nobody looked. With ``emptier`` native kernels are
-    emptied and what still passes is refused; without, a note says that nobody did.
+    emptied and what still passes is refused; without, a note says that nobody did. With ``compiler`` what the
+    submission launches is compiled too, in a run of its own; the verdict does not hang on it.
 
     Whatever the submission does is a verdict; only smith's own faults raise.
     """
@@ -160,6 +167,9 @@ def grade(
             reasons = tuple(Reason(code="oracle_mismatch", detail=words) for words in said.differences)
         elif not said.agreed:
             kind, reasons = GradeVerdict.INFRA, (Reason(code="oracle_silent", detail="; ".join(said.skipped[:2])),)
+    if compiler is not None and run.complete and kind in (GradeVerdict.SOLVED, GradeVerdict.FAILED):
+        step("compiling")
+        shape["targets"] = dict(compiler(bench, bundle, environment, submission, ids))
     if kind is not GradeVerdict.SOLVED or receipt.timing is None:
         return verdict(kind, reasons, f2p=f2p, p2p=p2p, tests=tests)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from smith import process
 from smith.errors import BadInput
 from smith.evaluate.run import load_run
 from smith.freeze.bundle import Store
 from smith.freeze.lineages import lineages
-from smith.git.objects import TreeEntry, write_blob
+from smith.git import proposal
 from smith.git.repository import Repository
-from smith.git.trees import overlay, write_tree
 from smith.knowledge.base import Known, Sealed, sound
 from smith.knowledge.cards import CardFile, dumps, path_of
 from smith.knowledge.distil import Gathered, card_of, gather, match, run_digest, seal, wins
@@ -22,7 +18,6 @@ from smith.knowledge.prose import proposal_body, text_of
 from smith.records.attempt import RunConfig
 
 BRANCH = "refs/heads/knowledge/"
-_IDENT = re.compile(r"(?P<name>[^<]*?) <(?P<mail>[^>]*)> \d+ [+-]\d{4}\Z")
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ def propose(store: Store, run: str, control: str | None = None) -> Proposal:
     if paired is not None and paired.run == config.run:
         raise BadInput(f"{run} cannot be its own control", hint="--control names a run without what is to be shown")
     repo = Repository(store.data.git_dir)
-    head = _clean_head(store, repo)
+    head = proposal.clean_head(store.layout.root, repo)
     gathered = gather(store, config, paired)
     cards = list(_cards(store, gathered, config, paired))
     files = {where: data for one in cards for where, data in one.files().items()}
@@ -58,7 +53,7 @@ def propose(store: Store, run: str, control: str | None = None) -> Proposal:
         return Proposal(left_out=dict(gathered.left_out))
     message = _message(config, cards, gathered)
     branch = f"{BRANCH}{config.run}"
-    commit = _commit(store, repo, head, files, message, branch)
+    commit = proposal.commit(store.layout.root, repo, head, files, message, branch)
     return Proposal(
         branch=branch.removeprefix("refs/heads/"),
         commit=commit,
@@ -125,64 +120,3 @@ def _message(config: RunConfig, cards: Sequence[_Touched], gathered: Gathered) -
     trailers += [f"Smith-Card: {one.known.file.card.id}" for one in cards]
     trailers += [f"Smith-Evidence: {one.sealed.digest}" for one in cards]
     return f"{subject}\n\n{body}\n\n" + "\n".join(trailers) + "\n"
-
-
-def _clean_head(store: Store, repo: Repository) -> str:
-    """What is checked out. Raises :class:`BadInput` where the work tree is not that, or nothing was committed yet."""
-    root = store.layout.root
-    head = repo.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    if not head.ok:
-        raise BadInput(f"{root}: nothing is committed yet", hint="git add -A && git commit")
-    status = process.run(
-        ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--", "."],
-        cwd=root, env=_user_environment(), timeout_s=600,
-    ).check()  # fmt: skip
-    dirty = [entry for entry in status.stdout.text.split("\0") if entry]
-    if dirty:
-        more = f" and {len(dirty) - 1} more" if len(dirty) > 1 else ""
-        raise BadInput(
-            f"the work tree is not what is committed: {dirty[0][3:]}{more}",
-            hint="commit it: a proposal stands on what others can see",
-        )
-    return head.stdout.text.strip()
-
-
-def _user_environment() -> dict[str, str]:
-    """The user's own configuration counts here: who they are, and what they ignore."""
-    hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    return {k: v for k, v in os.environ.items() if k not in hidden} | {"LC_ALL": "C.UTF-8"}
-
-
-def _identity(store: Store) -> dict[str, str]:
-    """Variables that name the committer. Raises :class:`BadInput` where git does not know them."""
-    done = process.run(
-        ["git", "-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT"],
-        cwd=store.layout.root, env=_user_environment(), timeout_s=60,
-    )  # fmt: skip
-    found = _IDENT.match(done.stdout.text.strip())
-    if not done.ok or not found:
-        raise BadInput("git does not know who commits", hint="git config user.name NAME; git config user.email MAIL")
-    return {f"GIT_{who}_{key}": found[group] for who in ("AUTHOR", "COMMITTER")
-            for key, group in (("NAME", "name"), ("EMAIL", "mail"))}  # fmt: skip
-
-
-def _commit(store: Store, repo: Repository, head: str, files: dict[str, bytes], message: str, branch: str) -> str:
-    prefix = process.run(
-        ["git", "rev-parse", "--show-prefix"], cwd=store.layout.root, env=repo.environment, timeout_s=60
-    ).check().stdout.text.strip()  # fmt: skip
-    entries = [TreeEntry("100644", "blob", write_blob(repo, data), f"{prefix}{where}".encode())
-               for where, data in sorted(files.items())]  # fmt: skip
-    tree = overlay(repo, repo.resolve(head, "tree"), write_tree(repo, entries))
-    if not repo.run("check-ref-format", branch).ok:
-        raise BadInput(f"{branch} is no name for a branch")
-    before = repo.run("rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
-    if before.ok:
-        commit = before.stdout.text.strip()
-        if repo.resolve(commit, "tree") == tree and repo.text("rev-parse", f"{commit}^") == head:
-            return commit  # the very same proposal
-        name = branch.removeprefix("refs/heads/")
-        raise BadInput(f"the branch {name} is there and holds something else", hint=f"git branch -D {name}")
-    as_user = repo.with_env(_identity(store))
-    commit = as_user.text("commit-tree", tree, "-p", head, input=message.encode())
-    repo.git("update-ref", branch, commit, "0" * len(commit))
-    return commit

@@ -42,6 +42,8 @@ class RunConfig(Document):
     timeout_s: float | None = None
     sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
     """The panel's policy: what passes must be clean under the sanitizer too."""
+    targets: tuple[str, ...] = Field(default=(), exclude_if=lambda targets: not targets)
+    """GPUs for which what submissions launch is compiled."""
     sandbox: str = "bubblewrap"
     created_at: str
     smith: str

@@ -168,7 +168,7 @@ class KernelReport(SideFacts):
 class FailedLaunches(Record):
     """Launches of one kernel that failed in one way."""
 
-    side: Literal["base", "reference"]
+    side: Literal["base", "reference", "submission"]
     symbol: str
     code: CompileFailure
     detail: str

@@ -38,7 +38,7 @@ class FileFailure(StrEnum):
 class FileReport(Record):
     """One changed file on one side."""
 
-    side: Literal["base", "reference"]
+    side: Literal["base", "reference", "submission"]
     path: str
     kernels: int = 0
     """How many kernels it compiled to; templates count once for each instance."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from smith.records.base import Document, Oid, Reason, Record, TaskId
+from smith.records.compiled import TargetReport
 from smith.records.receipt import Timing, UsedEnvironment
 from smith.records.results import TestResult
 from smith.records.workload import OracleReport
@@ -49,6 +50,9 @@ class Grade(Document):
     """What a reader of the verdict should know besides, such as an environment unlike the receipt's."""
     oracle: OracleReport | None = Field(default=None, exclude_if=lambda report: report is None)
     """What the comparison with the reference on fresh inputs said, where the receipt names a workload."""
+    targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
+    """By target, what compiling the submission's own launches and files gave, where it was asked for: every figure is
+    the submission's. No verdict hangs on it, since the submission's own code is what says how it was launched."""
     tests: tuple[TestResult, ...] = ()
     sandbox: str = ""
     seconds: float = 0.0

@@ -30,12 +30,13 @@ def tasks_of(
     """
     by_task: dict[str, list[Trial]] = {}
     for state in found:
-        by_task.setdefault(state.task, []).append(_trial(state))
+        by_task.setdefault(state.task, []).append(trial_of(state))
     device = {s.task: s.grade.device for s in found if s.grade is not None}
     return [_task(layout, pinned, by_task[pinned.id], device.get(pinned.id), cutoff) for pinned in config.tasks]
 
 
-def _trial(state: AttemptState) -> Trial:
+def trial_of(state: AttemptState) -> Trial:
+    """One planned attempt as scores count it."""
     attempt, graded = state.attempt, state.grade
     return Trial(
         verdict=graded.verdict if graded else None,

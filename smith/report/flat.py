@@ -31,7 +31,7 @@ def as_csv(rows: sqlite_utils.Database) -> str:
 def as_markdown(report: RunReport, rows: sqlite_utils.Database) -> str:
     """Figures and attempts as tables of GitHub's Markdown."""
     title = f"{report.agent} on {report.panel}" + (f" with {report.model}" if report.model else "")
-    lines = [f"# {_cell(title)}", "", f"{_cell(headline(report))}. Run `{report.run}`.", ""]
+    lines = [f"# {cell(title)}", "", f"{cell(headline(report))}. Run `{report.run}`.", ""]
     lines += ["| figure | value | 95 % interval | tasks |", "|---|--:|--:|--:|"]
     for row in rows.query("SELECT * FROM figures"):
         interval = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
@@ -45,8 +45,8 @@ def as_markdown(report: RunReport, rows: sqlite_utils.Database) -> str:
         why = next(iter(json.loads(row["reasons"])), "")
         fast = "" if row["speedup"] is None else f"{row['speedup']:.2f}"
         lines.append(
-            f"| {_cell(row['task'])} | {row['attempt']} | {row['verdict'] or 'missing'} | {fast} | {row['usd']:.4f} "
-            f"| {row['tokens']} | {row['seconds']:.1f} | {_cell(why[:120])} |"
+            f"| {cell(row['task'])} | {row['attempt']} | {row['verdict'] or 'missing'} | {fast} | {row['usd']:.4f} "
+            f"| {row['tokens']} | {row['seconds']:.1f} | {cell(why[:120])} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -55,7 +55,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Text that stays text: no table, link, HTML or mention is made of it."""
     escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|~#" else c for c in " ".join(text.split()))
     return escaped.replace("@", "@\u200b")

@@ -16,7 +16,8 @@ from smith.evaluate.run import AttemptState, states
 from smith.evaluate.spending import balance_of
 from smith.paths import Layout
 from smith.records.attempt import RunConfig
-from smith.records.base import Record
+from smith.records.base import Field, Record
+from smith.records.compiled import TargetReport
 from smith.report.evidence import tasks_of
 from smith.report.rows import VIEW, rows_of
 from smith.score.metrics import Scores, scores
@@ -37,6 +38,8 @@ class AttemptLine(Record):
     tokens: int
     seconds: float
     speedup: float | None = None
+    targets: dict[str, TargetReport] = Field(default={}, exclude_if=lambda targets: not targets)
+    """What compiling the submission for a GPU gave, where it was asked for."""
 
 
 class BudgetLine(Record):
@@ -83,7 +86,8 @@ def read(layout: Layout, config: RunConfig, *, cutoff: str | None = None) -> Rea
     tasks = tasks_of(layout, config, found, cutoff=cutoff)
     scored = scores(tasks)
     rows = rows_of(config, found, tasks, scored)
-    lines = tuple(_line(row) for row in rows.query(f"SELECT * FROM {VIEW}"))
+    shown = zip(rows.query(f"SELECT * FROM {VIEW}"), found, strict=True)
+    lines = tuple(_line(row, state.grade.targets if state.grade is not None else {}) for row, state in shown)
     report = RunReport(
         run=config.run,
         panel=config.panel,
@@ -109,7 +113,7 @@ def _budget(layout: Layout, config: RunConfig) -> BudgetLine:
     )
 
 
-def _line(row: dict[str, Any]) -> AttemptLine:
+def _line(row: dict[str, Any], targets: dict[str, TargetReport]) -> AttemptLine:
     return AttemptLine(
         task=row["task"],
         attempt=row["attempt"],
@@ -120,6 +124,7 @@ def _line(row: dict[str, Any]) -> AttemptLine:
         tokens=row["tokens"],
         seconds=row["seconds"],
         speedup=row["speedup"],
+        targets=targets,
     )
 
 

@@ -22,7 +22,6 @@ from smith.score.trials import Task
 LEVEL = 0.05
 POWER_Z = 0.8416212335729143
 """The 80 % quantile of the normal distribution."""
-FLIPS = 20_000
 
 
 class Told(StrEnum):
@@ -71,7 +70,7 @@ def compare(first: Sequence[Task], second: Sequence[Task]) -> Comparison:
     mean = sum(differences) / n
     low, high, variance = _interval(differences)
     once = all(len(task.trials) == 1 for task in (*first, *second))
-    p_value, test = (_mcnemar(differences), "McNemar, exact") if once else _sign_flips(differences)
+    p_value, test = (_mcnemar(differences), "McNemar, exact") if once else _sign_flips(_whole(first, second))
     return Comparison(
         tasks=n,
         attempts=(len(first[0].trials), len(second[0].trials)),
@@ -127,24 +126,30 @@ def _mcnemar(differences: Sequence[float]) -> float:
     return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
 
 
-def _sign_flips(differences: Sequence[float]) -> tuple[float, str]:
-    """Whether so large a mean could come of differences whose signs are drawn; exact for up to 2^14 ways."""
-    import numpy as np
-    from scipy.stats import permutation_test
+def _whole(first: Sequence[Task], second: Sequence[Task]) -> list[int]:
+    """The differences of shares as whole numbers, over the least common denominator of all numbers of attempts."""
+    common = math.lcm(*(len(task.trials) for task in (*first, *second)))
+    counts = [[task.solved * (common // len(task.trials)) for task in tasks] for tasks in (first, second)]
+    return [b - a for a, b in zip(*counts, strict=True)]
 
-    told = np.asarray([d for d in differences if d])
-    if told.size == 0:
-        return 1.0, "sign flips, exact"
-    found = permutation_test(
-        (told,),
-        lambda x, axis: np.mean(x, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=FLIPS,
-        rng=np.random.default_rng(0),
-    )
-    exact = 2**told.size <= FLIPS
-    return float(found.pvalue), "sign flips, exact" if exact else f"sign flips, {FLIPS} drawn"
+
+def _sign_flips(differences: Sequence[int]) -> tuple[float, str]:
+    """Whether so large a mean could come of differences whose signs are drawn: exact, two-sided.
+
+    The differences are whole numbers (of attempts, over a common denominator), so the distribution of their sum under
+    all signs comes task by task, in no more steps than tasks times the largest sum.
+    """
+    import numpy as np
+
+    told = [abs(d) for d in differences if d]
+    most = sum(told)
+    chances = np.zeros(most + 1)  # of the sum of those that are positive
+    chances[0] = 1.0
+    for weight in told:
+        shifted = np.concatenate([np.zeros(weight), chances[: most + 1 - weight]])
+        chances = (chances + shifted) / 2
+    positive = max(sum(d for d in differences if d > 0), -sum(d for d in differences if d < 0))
+    return min(1.0, 2.0 * float(chances[positive:].sum())), "sign flips, exact"
 
 
 def _speed(first: Sequence[Task], second: Sequence[Task]) -> Ratio | None:

@@ -114,7 +114,7 @@ def report(
     note: str,
     caveat: str = "",
 ) -> TargetReport:
-    """One target's report, from the answers of both sides."""
+    """One target's report, from the answers of both sides: what it is about is the side ``reference``."""
     reference = answers["reference"]
     failures = [answer.failure for answer in reference if answer.failure is not None]
     reason = note

@@ -36,7 +36,7 @@ def file_reports(
     clang = find_clang()
     able = [target for target in targets if find_target(target).backend == "hip"]
     sides = {
-        side: _compiled(bench, bundle, environment, tree, files, able, jobs, clang)
+        side: compiled_side(bench, bundle, environment, tree, files, able, jobs, clang)
         for side, tree in (
             ("base", bundle.spec.source.tree),
             ("reference", apply(bench.store.scratch, bundle.spec.source.tree, bundle.reference)),
@@ -44,12 +44,12 @@ def file_reports(
     }
     reports = {}
     for target in targets:
-        answers = {side: done.answers.get(target, _elsewhere(target, files)) for side, done in sides.items()}
+        answers = {side: done.answers.get(target, elsewhere(target, files)) for side, done in sides.items()}
         reports[target] = report(answers, sides["reference"].compiler)
     return reports
 
 
-def _compiled(
+def compiled_side(
     bench: Bench,
     bundle: Bundle,
     environment: TestEnvironment,
@@ -70,7 +70,7 @@ def _compiled(
             return compile_files(stage, there, targets, jobs, clang=clang)
 
 
-def _elsewhere(target: str, files: Sequence[str]) -> list[CompiledFile]:
+def elsewhere(target: str, files: Sequence[str]) -> list[CompiledFile]:
     if find_target(target).backend == "hip":
         return []  # the side has none of the files
     why = "files in C++ are compiled for AMD targets only"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import permutation_test, ttest_rel
 
 from smith.records.grade import GradeVerdict
 from smith.score.compare import Told, compare, corrected
@@ -56,6 +58,21 @@ def test_sign_flips_and_students_test_agree_where_both_hold() -> None:
     a, b = rng.binomial(8, 0.4, 60), rng.binomial(8, 0.47, 60)
     found = compare(run(list(a), 8), run(list(b), 8))
     assert found.p_value == pytest.approx(float(ttest_rel(a, b).pvalue), abs=0.02)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=12))
+def test_sign_flips_are_those_of_scipy_where_it_counts_all(solved: list[tuple[int, int]]) -> None:
+    first, second = run([a for a, _ in solved], 3), run([b for _, b in solved], 4)
+    # In twelfths, as whole numbers: scipy compares sums of floats.
+    told = np.array([3 * b - 4 * a for a, b in solved if 3 * b != 4 * a])
+    found = compare(first, second)
+    if told.size < 2:  # which scipy does not take
+        assert found.p_value == 1.0
+        return
+    right = permutation_test(
+        (told,), lambda x, axis: np.sum(x, axis=axis), permutation_type="samples", vectorized=True, n_resamples=5000
+    )
+    assert found.p_value == pytest.approx(float(right.pvalue)) and found.test == "sign flips, exact"
 
 
 @pytest.mark.parametrize(("attempts", "rounds"), [(1, 1000), (4, 100)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,53 @@ def test_a_task_is_compiled_for_gpus_that_are_not_here(world: Store) -> None:
     shown = smith(world, "task", "show", TASK, "--isa")
     assert "interpreter:gfx942 -> gfx950" in shown and "occu-" in shown and "compiled" in shown
     assert "gfx942: compiled" in smith(world, "task", "show", TASK)
+
+
+def test_a_submission_is_compiled_beside_its_grade(world: Store, tmp_path: Path) -> None:
+    bundle = world.load(TASK)
+    (path,) = world.layout.tasks.glob("receipts/*/*/*.json")
+    known = Receipt.load(path).targets["gfx942"]
+    (tmp_path / "same.patch").write_bytes(bundle.reference)
+    kept = remembered(world)
+    said = smith(world, "grade", TASK, str(tmp_path / "same.patch"), "--targets", "gfx942", "--json")
+    found = said["targets"]["gfx942"]
+    assert said["verdict"] == "solved" and found["verdict"] == "compiled" and found["launches"] == known.launches
+    mine = {kernel["symbol"]: (kernel["vgpr"], kernel["code_bytes"]) for kernel in found["kernels"]}
+    assert mine == {kernel.symbol: (kernel.vgpr, kernel.code_bytes) for kernel in known.kernels}
+
+    # What the interpreter takes for Python and a compiler refuses: solved there, and seen not to compile.
+    added = next(line for line in bundle.reference.splitlines() if line.startswith(b"+    ") and b"tl." in line)
+    indent = b" " * (len(added[1:]) - len(added[1:].lstrip()))
+    odd = with_line(bundle.reference, added, indent + b"_ = {n: n for n in (1, 2)}")
+    (tmp_path / "odd.patch").write_bytes(odd)
+    said = smith(world, "grade", TASK, str(tmp_path / "odd.patch"), "--targets", "gfx942", "--json")
+    found = said["targets"]["gfx942"]
+    assert said["verdict"] == "solved" and found["verdict"] == "failed"
+    assert {(f["side"], f["code"]) for f in found["failures"]} == {("submission", "language")}
+    assert remembered(world) == kept  # a submission's answers are kept for nobody
+
+    assert "targets" not in smith(world, "grade", TASK, str(tmp_path / "same.patch"), "--json")
+
+
+def with_line(patch: bytes, after: bytes, line: bytes) -> bytes:
+    """A patch with one added line more behind the added line ``after``."""
+    made, header = [], -1
+    for one in patch.splitlines():
+        if one.startswith(b"@@"):
+            header = len(made)
+        made.append(one)
+        if one == after:
+            made.append(b"+" + line)
+            start, _, count = made[header].split(b" ")[2].partition(b",")
+            made[header] = made[header].replace(start + b"," + count, b"%s,%d" % (start, int(count) + 1), 1)
+    return b"\n".join(made) + b"\n"
+
+
+def remembered(store: Store) -> int:
+    """How many answers of compilers are kept."""
+    with sqlite3.connect(store.layout.compiled) as db:
+        (count,) = db.execute("SELECT count(*) FROM compiled").fetchone()
+    return int(count)
 
 
 def test_a_target_that_nobody_knows_is_refused_at_once(world: Store) -> None:

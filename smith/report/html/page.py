@@ -20,13 +20,13 @@ from smith.freeze.bundle import INSTRUCTION
 from smith.freeze.panels import receipts_of
 from smith.paths import Layout
 from smith.records.attempt import Ended, RunConfig
-from smith.records.compiled import SideFacts
 from smith.records.grade import GradeVerdict
 from smith.records.panel import PanelTask
 from smith.records.receipt import Receipt
 from smith.records.results import Outcome, TestResult
 from smith.report.html import plots
 from smith.report.html.trajectory import Step, steps_of
+from smith.report.kernels import compared
 from smith.report.rows import VIEW
 from smith.report.run_report import Read, headline
 
@@ -34,11 +34,6 @@ PATCH_LINES = 400
 """Lines of a patch that are shown; the evidence has all."""
 TEST_LINES = 200
 """Tests that are listed one by one, those that did not pass first."""
-_FACTS = {
-    "launches": "launches", "vgpr": "VGPR", "sgpr": "SGPR", "agpr": "AGPR", "vgpr_spills": "VGPR spills",
-    "lds_bytes": "LDS bytes", "scratch_bytes": "scratch bytes", "occupancy": "occupancy",
-    "matrix_instructions": "matrix instr.", "wide_loads": "wide loads", "code_bytes": "code bytes",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -157,7 +152,7 @@ def _tasks(layout: Layout, config: RunConfig, found: Read, rows: Sequence[dict[s
                 _attempt(attempt_folder(layout, config.run, pinned.id, state.number), state, row)
                 for state, row in by_task[pinned.id]
             ],
-            targets=list(_targets(receipt)) if receipt else [],
+            targets=list(_targets(receipt, [state for state, _ in by_task[pinned.id]])),
             receipt=_facts(receipt) if receipt else [],
         )
 
@@ -225,19 +220,15 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
     return facts
 
 
-def _targets(receipt: Receipt) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
-    """What the compile gate found, a target at a time: baseline and reference side by side."""
-    for target, found in receipt.targets.items():
-        rows = []
-        for kernel in found.kernels:
-            for side, facts in (("baseline", kernel.baseline), ("reference", kernel)):
-                if facts is not None:
-                    rows.append([kernel.symbol, side, *(_value(facts, name) for name in _FACTS)])
-        used = [n for n in range(len(_FACTS)) if any(row[n + 2] not in ("", "0") for row in rows)]
-        columns = ["kernel", "side", *(list(_FACTS.values())[n] for n in used)]
-        yield f"{target}: {found.verdict}", columns, [[*row[:2], *(row[n + 2] for n in used)] for row in rows]
-
-
-def _value(facts: SideFacts, name: str) -> str:
-    value = getattr(facts, name, None)
-    return "" if value is None else str(value)
+def _targets(
+    receipt: Receipt | None, states: Sequence[AttemptState]
+) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """What the compile gate found, a target at a time: baseline, reference and each submission side by side."""
+    known = receipt.targets if receipt is not None else {}
+    graded = [(s.number, s.grade.targets) for s in states if s.grade is not None]
+    for target in dict.fromkeys((*known, *(target for _, found in graded for target in found))):
+        name = "submission" if len(states) == 1 else "submission #{}"
+        submitted = [(name.format(number), found[target]) for number, found in graded if target in found]
+        words = [f"reference {known[target].verdict}"] if target in known else []
+        words += [f"{who} {found.verdict}" for who, found in submitted]
+        yield f"{target}: {', '.join(words)}", *compared(known.get(target), submitted)

@@ -47,6 +47,31 @@ def speedups(cases: Sequence[Timed]) -> str:
     return _svg(figure, f"Speed-up of {len(shown)} solved attempts with intervals, beside the reference's")
 
 
+@dataclass(frozen=True)
+class Solved:
+    """One run: the share of its attempts that solved, with an interval."""
+
+    label: str
+    share: float
+    low: float
+    high: float
+
+
+def shares(runs: Sequence[Solved]) -> str:
+    """Shares solved with their intervals, one run a line."""
+    shown = runs[:MOST_CASES]
+    figure, axes = _figure(height=0.9 + 0.3 * len(shown))
+    places = range(len(shown))
+    axes.hlines(places, [r.low for r in shown], [r.high for r in shown], color=ACCENT, linewidth=2)
+    axes.plot([r.share for r in shown], places, "o", color=ACCENT, markersize=6)
+    axes.set_yticks(list(places), [r.label for r in shown])
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_xlim(-0.02, 1.02)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    axes.set_xlabel("attempts solved (pass@1), interval of 95 %")
+    return _svg(figure, "Share solved with its interval: " + ", ".join(f"{r.label} {r.share:.0%}" for r in shown))
+
+
 def cost_against_success(costs: Sequence[tuple[float, bool]], unit: str) -> str:
     """The share of all attempts that had solved by the time they had spent so much; one pair an attempt."""
     solved = sorted(spent for spent, is_solved in costs if is_solved)
