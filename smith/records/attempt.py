@@ -8,6 +8,7 @@ from pydantic import Field
 
 from smith.records.base import Document, Oid, TaskId
 from smith.records.panel import PanelTask
+from smith.records.shown import RunKnowledge, Told
 
 
 class Ended(StrEnum):
@@ -42,6 +43,8 @@ class RunConfig(Document):
     timeout_s: float | None = None
     sanitize: bool = Field(default=False, exclude_if=lambda asked: not asked)
     """The panel's policy: what passes must be clean under the sanitizer too."""
+    knowledge: RunKnowledge | None = Field(default=None, exclude_if=lambda given: given is None)
+    """What of the knowledge base attempts are shown; left out for a run that shows nothing."""
     sandbox: str = "bubblewrap"
     created_at: str
     smith: str
@@ -63,3 +66,5 @@ class Attempt(Document):
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float
+    knowledge: Told | None = Field(default=None, exclude_if=lambda told: told is None)
+    """What of the knowledge base it was shown; left out in a run that shows nothing."""
