@@ -69,9 +69,9 @@ def compare(first: Sequence[Task], second: Sequence[Task]) -> Comparison:
     differences = [b.share - a.share for a, b in zip(first, second, strict=True)]
     n = len(differences)
     mean = sum(differences) / n
-    low, high, variance = _interval(differences)
+    low, high, variance = paired_interval(differences)
     once = all(len(task.trials) == 1 for task in (*first, *second))
-    p_value, test = (_mcnemar(differences), "McNemar, exact") if once else _sign_flips(differences)
+    p_value, test = (_mcnemar(differences), "McNemar, exact") if once else sign_flips(differences)
     return Comparison(
         tasks=n,
         attempts=(len(first[0].trials), len(second[0].trials)),
@@ -111,7 +111,7 @@ def _told(p_value: float, difference: float) -> Told:
     return Told.SECOND if difference > 0 else Told.FIRST
 
 
-def _interval(differences: Sequence[float]) -> tuple[float, float, float]:
+def paired_interval(differences: Sequence[float]) -> tuple[float, float, float]:
     """Agresti and Min's interval: two pairs more, of which half a pair favours each side; and the variance."""
     n = len(differences) + 2
     mean = sum(differences) / n
@@ -127,13 +127,13 @@ def _mcnemar(differences: Sequence[float]) -> float:
     return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
 
 
-def _sign_flips(differences: Sequence[float]) -> tuple[float, str]:
+def sign_flips(differences: Sequence[float]) -> tuple[float, str]:
     """Whether so large a mean could come of differences whose signs are drawn; exact for up to 2^14 ways."""
     import numpy as np
     from scipy.stats import permutation_test
 
     told = np.asarray([d for d in differences if d])
-    if told.size == 0:
+    if told.size < 2:  # of one difference both signs are as large, and scipy takes none of one value
         return 1.0, "sign flips, exact"
     found = permutation_test(
         (told,),
