@@ -171,7 +171,7 @@ def _figures(known: Known, say: Say) -> bool:
         say(Finding(where, "evidence_missing", f"its figures are of {missing[0][:12]}, which is not here"))
         return False
     right = (known if digests == set(stated.evidence) else known.only(stated.evidence)).figures()
-    if stated.evidence != right.evidence or stated.uses != right.uses:
+    if stated.evidence != right.evidence or (stated.uses, stated.cited) != (right.uses, right.cited):
         say(Finding(where, "figures", "uses or evidence are not counted so: smith knowledge index --figures"))
     if not same_effects(stated.effects, right.effects):
         wanted = ", ".join(f"{e.value:g} ({e.low:g} to {e.high:g})" for e in right.effects) or "none"
