@@ -43,12 +43,20 @@ class Known:
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        """Every use once, by run, task and attempt: a run may have been proposed in parts."""
+        """Every use once, by run, task and attempt: a run may have been proposed in parts. What was measured again is
+        in :attr:`again`."""
         seen: dict[tuple[str, str, int], Use] = {}
         for sealed in self.evidence:
+            if sealed.evidence.again is not None:
+                continue
             for use in sealed.evidence.uses:
                 seen.setdefault((sealed.evidence.run, use.task, use.attempt), use)
         return tuple(seen.values())
+
+    @cached_property
+    def again(self) -> tuple[Use, ...]:
+        """Wins that were measured again, each as often as that was done."""
+        return tuple(use for sealed in self.evidence if sealed.evidence.again for use in sealed.evidence.uses)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:

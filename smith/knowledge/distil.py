@@ -32,7 +32,8 @@ from smith.records.sealed import CaseRatio, Control, Speed, Use, UseOutcome, Use
 from smith.records.shown import Arm, Told
 from smith.records.task import SmithMetadata, TaskFile
 
-_COMPILERS = ("triton", "torch")
+COMPILERS = ("triton", "torch")
+"""Packages whose versions evidence names."""
 _NO_LEVER = "its patch pulls no lever that smith can tell"
 
 
@@ -141,7 +142,7 @@ def _use(
     told = state.attempt.knowledge if state.attempt is not None else None
     if does is None and (told is None or not told.cited):
         return _NO_LEVER
-    speed = _speed(graded.speedup) if graded.speedup is not None else None
+    speed = speed_of(graded.speedup) if graded.speedup is not None else None
     aim = Aim.SPEED if receipt.receipt.timing is not None else Aim.CORRECTNESS
     paired = controls.get((state.task, graded.device, state.number)) if aim is Aim.CORRECTNESS else None
     if aim is Aim.CORRECTNESS and paired is None:
@@ -167,7 +168,7 @@ def _use(
     )
     family = graded.device.partition(":")[0]
     key = Key(aim, does.lever, operator_of(task), does.languages, family) if does is not None else None
-    return _Measured(key, aim, use, told, _toolchain(graded.environment or receipt.receipt.environment))
+    return _Measured(key, aim, use, told, toolchain_of(graded.environment or receipt.receipt.environment))
 
 
 def operator_of(task: SmithMetadata) -> str:
@@ -187,7 +188,8 @@ def _receipt(store: Store, graded: Grade, pin: PanelTask) -> StoredReceipt | Non
     return stored if stored.blob == blob else None
 
 
-def _speed(timing: Timing) -> Speed:
+def speed_of(timing: Timing) -> Speed:
+    """A measured speed-up without the times that it was made of."""
     cases = tuple(CaseRatio(case=c.case, ratio=c.ratio, low=c.low, high=c.high) for c in timing.cases)
     return Speed(
         ratio=timing.geomean,
@@ -202,8 +204,9 @@ def _speed(timing: Timing) -> Speed:
     )
 
 
-def _toolchain(used: UsedEnvironment | None) -> dict[str, str]:
-    return {name: used.packages[name] for name in _COMPILERS if name in used.packages} if used is not None else {}
+def toolchain_of(used: UsedEnvironment | None) -> dict[str, str]:
+    """Versions of what compiles kernels."""
+    return {name: used.packages[name] for name in COMPILERS if name in used.packages} if used is not None else {}
 
 
 def card_of(key: Key) -> Card:

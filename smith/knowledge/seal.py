@@ -9,7 +9,7 @@ from smith.evaluate.run import RUN_FILE
 from smith.freeze.bundle import Store
 from smith.knowledge.base import Sealed
 from smith.knowledge.controls import digest_of
-from smith.knowledge.distil import Key
+from smith.knowledge.distil import COMPILERS, Key
 from smith.knowledge.effects import effects_of
 from smith.records.attempt import RunConfig
 from smith.records.card import Aim
@@ -42,3 +42,19 @@ def seal(
         effects=effects_of(ordered),
     )
     return Sealed(hashlib.sha256(evidence.dumps()).hexdigest(), evidence)
+
+
+def reseal(sealed: Sealed, uses: Sequence[Use], versions: Mapping[str, str]) -> tuple[bytes, str]:
+    """Evidence that uses of ``sealed`` were measured again: its bytes, and the digest that names it."""
+    ordered = tuple(sorted(uses, key=lambda use: (use.task, use.attempt)))
+    evidence = sealed.evidence.model_copy(
+        update={
+            "founding": False,
+            "again": sealed.digest,
+            "toolchain": {name: versions[name] for name in sorted(COMPILERS) if name in versions},
+            "uses": ordered,
+            "effects": effects_of(ordered),
+        }
+    )
+    data = evidence.dumps()
+    return data, hashlib.sha256(data).hexdigest()

@@ -176,11 +176,15 @@ def effect_lines(effect: Effect) -> Iterator[tuple[str, str, str]]:
     )
     if effect.speed is not None:
         yield "speed", f"{ratio_words(effect.speed)} over {effect.speed.pairs} pairs that both solved", _p(effect.speed)
-    for name, part, form in (("cost", effect.usd, "${:+.4f}"), ("tokens", effect.tokens, "{:+,.0f}")):
+    for name, part, words in (("cost", effect.usd, _dollars), ("tokens", effect.tokens, "{:+,.0f}".format)):
         ends = ""
         if part.low is not None and part.high is not None:
-            ends = f" ({form.format(part.low)} to {form.format(part.high)})"
-        yield name, f"{form.format(part.value)}{ends} an attempt", ""
+            ends = f" ({words(part.low)} to {words(part.high)})"
+        yield name, f"{words(part.value)}{ends} an attempt", ""
+
+
+def _dollars(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}${abs(value):.4f}"
 
 
 def _p(found: Difference) -> str:

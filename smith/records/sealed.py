@@ -109,6 +109,9 @@ class Evidence(Document):
     run: Digest
     """Of the run's configuration."""
     control_run: Digest | None = None
+    again: Digest | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    """The evidence of which winning patches were measured again, on another day or machine. Such uses change no effect
+    and no posterior: the same patch is no new trial."""
     panel: Name
     agent: str
     model: str | None = None

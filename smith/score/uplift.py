@@ -67,7 +67,7 @@ class Effect(Record):
 
     answer: Answer
     solved_shown: float
-    """Share of attempts that solved, over pairs."""
+    """Share of attempts that solved: as every figure the mean over lineages of that over tasks of that over pairs."""
     solved_cold: float
     solved: Difference
     """Difference in the share solved."""
@@ -121,16 +121,28 @@ def uplift(pairs: Sequence[Pair]) -> Uplift:
 def _measured(pairs: Sequence[Pair]) -> Effect:
     """Every figure, with p-values that are not corrected yet."""
     both = [p for p in pairs if p.shown.solved and p.cold.solved and p.shown.speedup and p.cold.speedup]
-    n = len(pairs)
     return Effect(
         answer=Answer.NOTHING,
-        solved_shown=sum(p.shown.solved for p in pairs) / n,
-        solved_cold=sum(p.cold.solved for p in pairs) / n,
+        solved_shown=_level(pairs, lambda p: p.shown),
+        solved_cold=_level(pairs, lambda p: p.cold),
         solved=_difference(pairs, lambda p: float(p.shown.solved - p.cold.solved), _of_shares, test=True),
         speed=_ratio(_difference(both, _log_ratio, _of_values, test=True)) if both else None,
         usd=_difference(pairs, lambda p: (p.shown.usd_micros - p.cold.usd_micros) / 1e6, _of_values),
         tokens=_difference(pairs, lambda p: float(p.shown.tokens - p.cold.tokens), _of_values),
     )
+
+
+def _level(pairs: Sequence[Pair], arm: Callable[[Pair], Trial]) -> float:
+    lineages = _grouped(pairs, lambda pair: float(arm(pair).solved))
+    return _mean(_mean(_mean(some) for some in tasks.values()) for tasks in lineages.values())
+
+
+def _grouped(pairs: Sequence[Pair], value: Callable[[Pair], float]) -> Mapping[str, Mapping[str, Sequence[float]]]:
+    """A value of each pair, by lineage and task."""
+    lineages: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for pair in pairs:
+        lineages[pair.lineage][pair.task].append(value(pair))
+    return lineages
 
 
 def _log_ratio(pair: Pair) -> float:
@@ -144,9 +156,7 @@ def _difference(
     pairs: Sequence[Pair], value: Callable[[Pair], float], interval: Interval, *, test: bool = False
 ) -> Difference:
     """The mean over lineages of the mean over tasks of the mean over pairs."""
-    lineages: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for pair in pairs:
-        lineages[pair.lineage][pair.task].append(value(pair))
+    lineages = _grouped(pairs, value)
     means = [_mean([_mean(some) for some in tasks.values()]) for tasks in lineages.values()]
     alone = len(means) == 1
     low, high = interval(
