@@ -20,6 +20,7 @@ from smith.records.panel import Panel
 from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
 from smith.records.sealed import Evidence
+from smith.records.shown import RunCards
 from smith.records.task import Probes, Selection, TaskFile
 from smith.records.workload import Workload
 from smith.report.run_report import RunReport
@@ -44,6 +45,7 @@ RECORDS: dict[str, type[Record]] = {
     "workload": Workload,
     "card": Card,
     "evidence": Evidence,
+    "run-cards": RunCards,
 }
 
 

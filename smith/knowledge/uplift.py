@@ -49,6 +49,10 @@ def uplift_of(layout: Layout, configs: Sequence[RunConfig]) -> RunsUplift:
                 f"nobody drew who was shown cards in {config.run}",
                 hint="smith eval PANEL --knowledge ab --attempts 2; runs that differ otherwise: smith compare",
             )
+        if config.attempts % 2:
+            raise BadInput(
+                f"{config.run} has {config.attempts} attempts a task: they are no pairs", hint="see its run.json"
+            )
     left_out: Counter[str] = Counter()
     pairs = [pair for config in configs for pair in pairs_of(layout, config, left_out)]
     if not pairs:
