@@ -20,11 +20,11 @@ from smith.cli.common import (
 )
 from smith.errors import EXIT_NO
 from smith.grade.environments import Environments
-from smith.knowledge.age import Bases
+from smith.knowledge.age import Bases, outside
 from smith.knowledge.base import Known
 from smith.knowledge.cards import find
 from smith.knowledge.index import open_index
-from smith.knowledge.revalidate import Artifacts, Bench, Revalidated, revalidate
+from smith.knowledge.revalidate import Artifacts, Grading, Revalidated, revalidate
 from smith.records.card import Status
 
 
@@ -49,17 +49,19 @@ def command(
     with open_index(found.layout) as index:
         every = [known for known in index.every() if known.file.card.status is not Status.RETRACTED]
     chosen = _chosen(every, cards)
+    for known in chosen:
+        list(outside(known.file.card, {}))  # a range that is none is said before anything is run
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     artifacts, bases = Artifacts.of(found.layout), Bases.of(found)
     told: list[tuple[Known, Revalidated]] = []
     with progress("measuring again", len(chosen)) as step:
-        bench = None
+        grading = None
         if not age_only:
             environments = Environments(found.layout.environments, found.layout.logs)
-            bench = Bench(found, sandboxes.make(sandbox), machine_devices(device_wait), environments, stamp,
+            grading = Grading(found, sandboxes.make(sandbox), machine_devices(device_wait), environments, stamp,
                           say=lambda text: step(text, 0))  # fmt: skip
         for known in chosen:
-            told.append((known, revalidate(known, artifacts, bases, bench)))
+            told.append((known, revalidate(known, artifacts, bases, grading)))
             step(known.file.card.id, 1)
     if as_json:
         print_json({"cards": [_document(known, one) for known, one in told]})

@@ -88,7 +88,7 @@ class Artifacts:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Grading:
     """Where patches are graded again."""
 
     store: Store
@@ -100,18 +100,18 @@ class Bench:
     say: Callable[[str], None] = lambda text: None
 
 
-def revalidate(known: Known, artifacts: Artifacts, bases: Bases, bench: Bench | None) -> Revalidated:
+def revalidate(known: Known, artifacts: Artifacts, bases: Bases, grading: Grading | None) -> Revalidated:
     """Measure the wins of a card again, the best of each task and device; look at its age; write what was found.
 
-    Without a bench only the age is looked at. Evidence and card are written into the work tree, for the user to commit.
+    Without a ``grading`` only the age is looked at. Evidence and card are written into the work tree, for the user to commit.
     """
     card = known.file.card
     found = Revalidated(card.id, card.status, card.reason)
     versions = {name: version for name in card.applies_to.toolchain if (version := _installed(name))}
     again: defaultdict[str, list[Use]] = defaultdict(list)
-    for sealed, use in best_wins(known) if bench is not None else ():
-        assert bench is not None
-        made = _measure(bench, artifacts, sealed, use)
+    for sealed, use in best_wins(known) if grading is not None else ():
+        assert grading is not None
+        made = _measure(grading, artifacts, sealed, use)
         if isinstance(made, str):
             found.why.append(f"{use.task} on {use.device}: {made}")
             continue
@@ -167,23 +167,23 @@ def _rank(use: Use) -> tuple[float, str]:
     return (use.speed.low if use.speed is not None else 0.0, use.patch_sha256)
 
 
-def _measure(bench: Bench, artifacts: Artifacts, sealed: Sealed, use: Use) -> tuple[Use, dict[str, str]] | str:
+def _measure(grading: Grading, artifacts: Artifacts, sealed: Sealed, use: Use) -> tuple[Use, dict[str, str]] | str:
     """One win measured again, with the versions of what compiled it; or why it was not."""
     patch = artifacts.patch(sealed.evidence.run, use)
     if isinstance(patch, str):
         return patch
     config = artifacts.runs[sealed.evidence.run]
-    store = bench.store
+    store = grading.store
     try:
         bundle = store.load(use.task)
         if bundle.tree != use.tree:
             return "the task has changed since"
         store.require_sources(bundle)
         expected = load_receipt(store.layout.receipt(use.task, use.tree, use.device), use.task, use.tree)
-        environment = bench.environments.for_receipt(bundle.recipe, expected.receipt)
-        save = store.layout.run(config.run) / FOLDER / bench.stamp / use.task / f"{use.attempt:03d}.json"
-        bench.say(f"{use.task} on {use.device}")
-        with bench.devices.bench(store, bench.sandbox, use.device, purpose=f"revalidate {use.task}") as held:
+        environment = grading.environments.for_receipt(bundle.recipe, expected.receipt)
+        save = store.layout.run(config.run) / FOLDER / grading.stamp / use.task / f"{use.attempt:03d}.json"
+        grading.say(f"{use.task} on {use.device}")
+        with grading.devices.bench(store, grading.sandbox, use.device, purpose=f"revalidate {use.task}") as held:
             graded = grade(bundle, patch, expected, held, environment, save=save, sanitize=config.sanitize)
     except SmithError as error:
         return error.message
