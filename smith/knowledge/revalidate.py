@@ -103,7 +103,7 @@ class Grading:
 def revalidate(known: Known, artifacts: Artifacts, bases: Bases, grading: Grading | None) -> Revalidated:
     """Measure the wins of a card again, the best of each task and device; look at its age; write what was found.
 
-    Without a ``grading`` only the age is looked at. Evidence and card are written into the work tree, for the user to commit.
+    Without ``grading`` only the age is looked at. Evidence and card are written into the work tree, to be committed.
     """
     card = known.file.card
     found = Revalidated(card.id, card.status, card.reason)
