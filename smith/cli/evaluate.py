@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -24,10 +26,12 @@ from smith.errors import BadInput
 from smith.evaluate.agents import agent_names
 from smith.evaluate.agents.commandline import agent_file
 from smith.evaluate.agents.settings import SAMPLING
-from smith.evaluate.run import execute, start_run
+from smith.evaluate.run import Shown, execute, start_run
 from smith.freeze.bundle import Store
 from smith.freeze.panels import load_panel, pinned_receipt
+from smith.knowledge.show import cards_for
 from smith.records.attempt import RunConfig
+from smith.records.panel import Panel
 from smith.report.run_report import RunReport, figures, headline, make_report, strata, table
 from smith.validate.gate import parse_targets
 
@@ -64,6 +68,14 @@ from smith.validate.gate import parse_targets
     "--patches", type=click.Path(path_type=Path, file_okay=False), help="For the agent patch: <task>.patch files."
 )
 @click.option("--replay", metavar="RUN", help="For the agent replay: the run whose model's answers are given again.")
+@click.option(
+    "--knowledge",
+    type=click.Choice(["off", "on", "ab"]),
+    default="off",
+    show_default=True,
+    help="Show cards of the knowledge base: to no attempt, to all, or to one of every two, drawn (docs/knowledge.md).",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of the arms of --knowledge ab [default: drawn].")
 @click.option("--attempts", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at each task.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at a time.")
 @click.option("--budget-usd", type=Dollars(), help="The most that the run may spend.")
@@ -89,6 +101,8 @@ def command(
     program_path: str | None,
     patches: Path | None,
     replay: str | None,
+    knowledge: str,
+    seed: int | None,
     attempts: int,
     jobs: int,
     budget_usd: int | None,
@@ -130,6 +144,7 @@ def command(
     devices = machine_devices()
     for name in sorted({pinned_receipt(found, task, device).receipt.device for task in pinned.tasks}):
         devices.require(name)
+    shown = _shown(found, pinned, knowledge, seed, attempts, device)
     config = start_run(
         found,
         pinned,
@@ -144,9 +159,25 @@ def command(
         model=model,
         timeout_s=timeout,
         targets=compiled_for,
+        shown=shown,
     )
     click.echo(f"run {config.run}", err=True)
     show_report(work_on(found, config), as_json)
+    if knowledge == "ab" and not as_json:
+        screen.print(f"smith knowledge uplift {config.run}", markup=False, style="dim")
+
+
+def _shown(found: Store, panel: Panel, knowledge: str, seed: int | None, attempts: int, device: str) -> Shown | None:
+    """The cards of a run that shows any. Raises :class:`BadInput` for options that do not go together."""
+    if seed is not None and knowledge != "ab":
+        raise BadInput("--seed draws the arms of --knowledge ab, and of nothing else")
+    if knowledge == "off":
+        return None
+    if knowledge == "ab" and attempts % 2:
+        raise BadInput("--knowledge ab compares attempts two by two", hint=f"--attempts {attempts + 1}")
+    mode: Literal["on", "ab"] = "on" if knowledge == "on" else "ab"
+    drawn = secrets.randbelow(2**31) if seed is None else seed
+    return Shown(cards_for(found, panel, device), mode, drawn)
 
 
 _ONLY = {"patches": "patch", "replay": "replay", "steps": "tools", "context_tokens": "tools", "sampling": "tools"}

@@ -9,6 +9,8 @@ import click
 from rich.text import Text
 
 from smith.cli.common import json_option, layout, print_json, screen, store
+from smith.cli.knowledge_revalidate import command as revalidate
+from smith.cli.knowledge_uplift import command as uplift
 from smith.errors import EXIT_NO, BadInput
 from smith.knowledge.base import Known
 from smith.knowledge.cards import CardFile, find, save
@@ -261,3 +263,7 @@ def retract(ctx: click.Context, card: str, reason: str, as_json: bool) -> None:
     else:
         against = len(file.card.refuted_by)
         screen.print(Text(f"{file.where}: retracted; evidence against it: {against} files"), soft_wrap=True)
+
+
+command.add_command(revalidate)
+command.add_command(uplift)

@@ -23,6 +23,7 @@ from smith.records.receipt import Receipt
 from smith.records.recipe import Recipe
 from smith.records.seal import Seal
 from smith.records.sealed import Evidence
+from smith.records.shown import RunCards
 from smith.records.task import Probes, Selection, TaskFile
 from smith.records.workload import Workload
 from smith.report.run_report import RunReport
@@ -51,6 +52,7 @@ RECORDS: dict[str, type[Record]] = {
     "workload": Workload,
     "card": Card,
     "evidence": Evidence,
+    "run-cards": RunCards,
 }
 
 

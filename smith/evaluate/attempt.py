@@ -10,6 +10,7 @@ from pathlib import Path
 
 from smith.errors import BudgetRefused, RecordError
 from smith.evaluate.access import ModelAccess
+from smith.evaluate.advice import CITED, Advice, cited_in
 from smith.evaluate.agents import Agent, Desk, Ending, Workspace
 from smith.evaluate.spending import Spending
 from smith.freeze.bundle import Bundle, Store
@@ -29,6 +30,7 @@ from smith.records.agent_run import AgentRun
 from smith.records.attempt import Attempt, Ended, RunConfig
 from smith.records.base import Reason
 from smith.records.grade import Count, Grade, GradeVerdict
+from smith.records.shown import Told
 from smith.validate.submitted import OfSubmission
 
 ATTEMPT, GRADE, PATCH, AGENT = "attempt.json", "grade.json", "submission.patch", "agent.json"
@@ -127,6 +129,7 @@ def run_attempt(
     spending: Spending,
     step: Callable[[str], None],
     access: ModelAccess | None = None,
+    advice: Advice | None = None,
 ) -> tuple[Attempt, Grade]:
     """Run, take the patch, grade. Every file is written whole; the grade comes last and makes the attempt finished.
 
@@ -139,11 +142,12 @@ def run_attempt(
         job.folder.mkdir(parents=True)
         step("agent")
         materialise(bench.store.scratch, job.bundle.spec.source.tree, place.source)
+        told: Told | None = None
         if access is None:
             ending = agent.run(Workspace(place.source, job.bundle, bench.store))
         else:
             environment = environments.for_receipt(job.bundle.recipe, job.receipt.receipt)
-            ending = _with_model(config, job, agent, bench, environment, spending, access, place)
+            ending, told = _with_model(config, job, agent, bench, environment, spending, access, advice, place)
         patch = take_patch(bench.store, job.bundle, place.source)
     write_atomically(job.folder / PATCH, patch)
     if ending.ended is Ended.PROVIDER_ERROR:
@@ -162,6 +166,7 @@ def run_attempt(
         input_tokens=cost.input_tokens,
         output_tokens=cost.output_tokens,
         seconds=round(time.monotonic() - began, 2),
+        knowledge=told,
     )
     attempt.save(job.folder / ATTEMPT)
     environment = environments.for_receipt(job.bundle.recipe, job.receipt.receipt)
@@ -193,16 +198,22 @@ def _with_model(
     environment: TestEnvironment,
     spending: Spending,
     access: ModelAccess,
+    advice: Advice | None,
     place: Place,
-) -> Ending:
+) -> tuple[Ending, Told | None]:
     """Let an agent work that asks a model, and write down what its calls came to."""
     began = time.monotonic()
     task, number = job.bundle.id, job.number
     stage = Stage(bench.sandbox, place, environment, job.bundle.recipe, bench.device, job.bundle.prelude)
     timeout_s = config.timeout_s or TIMEOUT_S
+    text, told = "", None
+    if advice is not None:
+        text, told = advice.give(task, number, bench.store.layout.prompts, f"{stage.tmp}/{CITED}")
     with spending.gateway(access, task, number, job.folder, place.root) as gateway:
         desk = Desk(stage, gateway, job.folder, timeout_s)
-        ending = agent.run(Workspace(place.source, job.bundle, bench.store, desk))
+        ending = agent.run(Workspace(place.source, job.bundle, bench.store, desk, text))
+    if told is not None:
+        told = told.model_copy(update={"cited": cited_in(place.tmp, told.shown)})
     session = gateway.session
     totals = session.count()
     if session.why == "budget" and not totals.sent:
@@ -228,5 +239,6 @@ def _with_model(
         cached_tokens=totals.usage.cached_tokens,
         micro_usd=spending.spent(task, number).usd_micros,
         seconds=round(time.monotonic() - began, 2),
+        knowledge=told,
     ).save(job.folder / AGENT)
-    return ending
+    return ending, told

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import sqlite_utils
 
@@ -14,6 +16,7 @@ from smith import __version__
 from smith.database import immediate
 from smith.errors import BadInput, BudgetRefused, RecordError, SmithError, UnknownTask
 from smith.evaluate.access import access_of
+from smith.evaluate.advice import CARDS_FILE, Advice
 from smith.evaluate.agents import REPLAY, make_agent
 from smith.evaluate.attempt import Job, finished, infra, run_attempt
 from smith.evaluate.seal import altered, seal
@@ -25,10 +28,11 @@ from smith.grade.environments import Environments
 from smith.grade.trial import Bench
 from smith.ledger import Ledger
 from smith.parallel import each
-from smith.paths import ATTEMPTS, Layout, locked
+from smith.paths import ATTEMPTS, Layout, locked, write_atomically
 from smith.records.attempt import Attempt, RunConfig
 from smith.records.grade import Grade, GradeVerdict
 from smith.records.panel import Panel
+from smith.records.shown import RunCards, RunKnowledge
 from smith.sandbox.base import Sandbox
 from smith.state import open_state
 
@@ -46,6 +50,19 @@ class AttemptState:
     grade: Grade | None
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Cards for the tasks of a run that begins, and who is shown them."""
+
+    cards: RunCards
+    mode: Literal["on", "ab"]
+    seed: int
+
+    def settings(self, digest: str) -> RunKnowledge:
+        """As the run's configuration has it."""
+        return RunKnowledge(mode=self.mode, seed=self.seed, cards_sha256=digest)
+
+
 def start_run(
     store: Store,
     panel: Panel,
@@ -61,6 +78,7 @@ def start_run(
     model: str | None = None,
     timeout_s: float | None = None,
     targets: tuple[str, ...] = (),
+    shown: Shown | None = None,
 ) -> RunConfig:
     """Freeze a run's configuration and write down every attempt as pending.
 
@@ -78,12 +96,17 @@ def start_run(
     if made.dialect is not None and agent != REPLAY:
         # Of the endpoint that was meant now, whatever a variable says when the run is resumed.
         options = {**options, "endpoint": access_of(store.layout, model, options, made.dialect).endpoint.url}
+    if made.dialect is None and shown is not None:
+        raise BadInput(f"the agent {agent!r} reads no instruction", hint="leave --knowledge out")
     now = datetime.now(UTC)
     base = f"{now.strftime('%Y%m%dT%H%M%S')}-{panel.name}-{agent}"
     run_id, number = base, 1
     while not _claim(store.layout.run(run_id)):
         number += 1
         run_id = f"{base}-{number:03d}"
+    cards = shown.cards.dumps() if shown is not None else b""
+    if shown is not None:
+        write_atomically(store.layout.run(run_id) / CARDS_FILE, cards)
     config = RunConfig(
         run=run_id,
         panel=panel.name,
@@ -95,6 +118,7 @@ def start_run(
         device=device,
         sanitize=panel.sanitize,
         targets=targets,
+        knowledge=shown and shown.settings(hashlib.sha256(cards).hexdigest()),
         sandbox=sandbox,
         budget_micro_usd=budget_micro_usd,
         attempt_micro_usd=attempt_micro_usd,
@@ -203,6 +227,7 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
         access = (
             access_of(layout, config.model, config.agent_options, agent.dialect) if agent.dialect is not None else None
         )
+        advice = Advice.of(layout, config)
         environments = Environments(layout.environments, layout.logs)
         lock = threading.Lock()
         jobs = list(_open_jobs(store, config))
@@ -219,7 +244,9 @@ def execute(store: Store, config: RunConfig, sandbox: Sandbox, step: Step, devic
             try:
                 # A GPU is held for the whole attempt: the agent may use what it is graded on.
                 with devices.bench(store, sandbox, bench.device, purpose=f"eval {job.bundle.id}") as held:
-                    return run_attempt(config, job, agent, held, environments, spending, lambda text: None, access)
+                    return run_attempt(
+                        config, job, agent, held, environments, spending, lambda text: None, access, advice
+                    )
             except BudgetRefused as error:
                 refused.append(error)
                 with lock:

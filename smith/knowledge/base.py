@@ -18,7 +18,7 @@ from smith.knowledge.posterior import count, posterior, total
 from smith.paths import Layout
 from smith.records.base import read
 from smith.records.card import Counts, Effect, Figures, Origin
-from smith.records.sealed import Evidence, Use, UseOutcome
+from smith.records.sealed import Evidence, Use, UseOutcome, UseRead
 
 LARGEST_EVIDENCE = 1 << 18
 """Bytes of one evidence file."""
@@ -43,12 +43,20 @@ class Known:
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        """Every use once, by run, task and attempt: a run may have been proposed in parts."""
+        """Every use once, by run, task and attempt: a run may have been proposed in parts. What was measured again is
+        in :attr:`again`."""
         seen: dict[tuple[str, str, int], Use] = {}
         for sealed in self.evidence:
+            if sealed.evidence.again is not None:
+                continue
             for use in sealed.evidence.uses:
                 seen.setdefault((sealed.evidence.run, use.task, use.attempt), use)
         return tuple(seen.values())
+
+    @cached_property
+    def again(self) -> tuple[Use, ...]:
+        """Wins that were measured again, each as often as that was done."""
+        return tuple(use for sealed in self.evidence if sealed.evidence.again for use in sealed.evidence.uses)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
@@ -73,10 +81,18 @@ class Known:
 
     @cached_property
     def counts(self) -> dict[Origin, Counts]:
-        """Uses by origin; only origins that have any."""
+        """Uses of the lever by origin, whoever had read the card; only origins that have any."""
+        return self._counted(use for use in self.uses if use.pulled)
+
+    @cached_property
+    def cited(self) -> dict[Origin, Counts]:
+        """Attempts that cite the card, by origin; only origins that have any."""
+        return self._counted(use for use in self.uses if use.read is UseRead.CITED)
+
+    def _counted(self, uses: Iterable[Use]) -> dict[Origin, Counts]:
         own = self.own_lineages
         by: defaultdict[Origin, list[UseOutcome]] = defaultdict(list)
-        for use in self.uses:
+        for use in uses:
             by[Origin.OWN if lineage_of(self.lineages, use.task) in own else Origin.OTHER].append(use.outcome)
         return {origin: count(by[origin]) for origin in Origin if origin in by}
 
@@ -90,7 +106,7 @@ class Known:
     def figures(self) -> Figures:
         """What ``smith knowledge index`` writes into the card."""
         digests = tuple(sorted(sealed.digest for sealed in self.evidence))
-        return Figures(evidence=digests, effects=self.effects, uses=self.counts)
+        return Figures(evidence=digests, effects=self.effects, uses=self.counts, cited=self.cited)
 
     def only(self, digests: Iterable[str]) -> Known:
         """The card with no other evidence than this."""

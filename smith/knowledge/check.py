@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smith import process
@@ -171,7 +171,7 @@ def _figures(known: Known, say: Say) -> bool:
         say(Finding(where, "evidence_missing", f"its figures are of {missing[0][:12]}, which is not here"))
         return False
     right = (known if digests == set(stated.evidence) else known.only(stated.evidence)).figures()
-    if stated.evidence != right.evidence or stated.uses != right.uses:
+    if stated.evidence != right.evidence or (stated.uses, stated.cited) != (right.uses, right.cited):
         say(Finding(where, "figures", "uses or evidence are not counted so: smith knowledge index --figures"))
     if not same_effects(stated.effects, right.effects):
         wanted = ", ".join(f"{e.value:g} ({e.low:g} to {e.high:g})" for e in right.effects) or "none"
@@ -180,14 +180,15 @@ def _figures(known: Known, say: Say) -> bool:
 
 
 def _all_evidence(
-    sealed: Iterable[Sealed],
+    sealed: Sequence[Sealed],
     cards: Mapping[str, CardFile],
     held_out: HeldOut,
     receipts: Receipts,
     machine: str,
     say: Say,
 ) -> None:
-    used: dict[tuple[str, str, str, int], str] = {}
+    used: dict[tuple[str, str, str, int, str], str] = {}
+    named_by = {one.digest: one.evidence.card for one in sealed}
     names: dict[str, list[Found]] = {}
     for one in sealed:
         where, evidence = f"knowledge/evidence/{one.digest}.json", one.evidence
@@ -201,6 +202,8 @@ def _all_evidence(
             names[named] = list(forbidden(named, machine=machine))
         for found in names[named]:
             say(Finding(where, found.code, f"no evidence may say {found.quoted!r}"))
+        if evidence.again and named_by.get(evidence.again) != evidence.card:
+            say(Finding(where, "evidence_missing", f"it measures {evidence.again[:12]} again, which is not here"))
         if not same_effects(evidence.effects, effects_of(evidence.uses)):
             say(Finding(where, "effect", "is not what its uses come to"))
         for use in evidence.uses:
@@ -209,7 +212,8 @@ def _all_evidence(
                 say(Finding(where, code, f"{told}: {message}"))
             if panel := held_out.forbids(use.task):
                 say(Finding(where, "held_out", f"{told}: it, or a relative of it, is held out by panels/{panel}.toml"))
-            other = used.setdefault((evidence.card, evidence.run, use.task, use.attempt), one.digest)
+            grade = use.grade_sha256 if evidence.again else ""  # the same attempt may be measured again often
+            other = used.setdefault((evidence.card, evidence.run, use.task, use.attempt, grade), one.digest)
             if other != one.digest:
                 say(Finding(where, "duplicate", f"{told} is told in {other[:12]} already"))
 

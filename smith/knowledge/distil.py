@@ -6,34 +6,35 @@ card; losses and uses without effect are filed with them, and with cards that ar
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from smith.errors import RecordError, SmithError
 from smith.evaluate.attempt import ATTEMPT, GRADE, PATCH
-from smith.evaluate.run import RUN_FILE, AttemptState, attempt_folder, states
+from smith.evaluate.run import AttemptState, attempt_folder, states
 from smith.freeze.bundle import TASK_FILE, Store
 from smith.freeze.panels import StoredReceipt, load_receipt
-from smith.knowledge.base import Known, Sealed
+from smith.knowledge.base import Known
 from smith.knowledge.cards import OTHER, with_identifier
-from smith.knowledge.effects import COUNTED, effects_of, outcome
+from smith.knowledge.controls import controls_in_pairs, controls_of, digest_of
+from smith.knowledge.effects import COUNTED, outcome
 from smith.knowledge.held_out import HeldOut
 from smith.knowledge.levers import pulled, table, titles
 from smith.mine.signals import operators
 from smith.records.attempt import RunConfig
-from smith.records.base import read
 from smith.records.card import Aim, AppliesTo, Card, Status
 from smith.records.grade import Grade
 from smith.records.panel import PanelTask
 from smith.records.receipt import Timing, UsedEnvironment
-from smith.records.sealed import CaseRatio, Control, Evidence, Speed, Use, UseOutcome
+from smith.records.sealed import CaseRatio, Control, Speed, Use, UseOutcome, UseRead
+from smith.records.shown import Arm, Told
 from smith.records.task import SmithMetadata, TaskFile
 
-_COMPILERS = ("triton", "torch")
+COMPILERS = ("triton", "torch")
+"""Packages whose versions evidence names."""
+_NO_LEVER = "its patch pulls no lever that smith can tell"
 
 
 class Key(NamedTuple):
@@ -52,28 +53,65 @@ class Gathered:
     """What a run says. ``left_out`` counts attempts by why they say nothing."""
 
     uses: dict[Key, list[Use]] = field(default_factory=dict)
+    """By what makes them one card's."""
+    cited: dict[str, list[Use]] = field(default_factory=dict)
+    """By card: attempts that cite it, and whose patch does something else."""
     toolchains: dict[Key, dict[str, str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def gather(store: Store, config: RunConfig, control: RunConfig | None = None) -> Gathered:
-    """Every attempt of a run that says something of a lever. Held-out tasks say nothing, whatever became of them."""
+@dataclass(frozen=True)
+class _Measured:
+    """What one attempt came to, with what its patch does, if that can be told."""
+
+    key: Key | None
+    aim: Aim
+    use: Use
+    told: Told | None
+    versions: dict[str, str]
+
+
+def gather(store: Store, config: RunConfig, control: RunConfig | None = None, cards: Sequence[Known] = ()) -> Gathered:
+    """Every attempt of a run that says something of a lever, or that cites one of ``cards``.
+
+    In a run with ``--knowledge ab`` the attempt that was not shown cards is the control of the other of its pair, where
+    no control is named. Held-out tasks say nothing, whatever became of them.
+    """
     layout = store.layout
     held_out = HeldOut.of(layout)
     pins = {task.id: task for task in config.tasks}
-    controls = _controls(store, control) if control is not None else {}
+    controls = controls_of(store, control) if control is not None else controls_in_pairs(store, config)
+    known = {one.file.card.id: one.file.card for one in cards}
     found = Gathered()
     uses: defaultdict[Key, list[Use]] = defaultdict(list)
+    cited: defaultdict[str, list[Use]] = defaultdict(list)
     for state in states(layout, config):
         made = _use(store, config, state, pins[state.task], held_out, controls)
         if isinstance(made, str):
             found.left_out[made] += 1
             continue
-        key, use, versions = made
-        uses[key].append(use)
-        found.toolchains.setdefault(key, {}).update(versions)
-    found.uses = dict(sorted(uses.items()))
+        matched = ""
+        if made.key is not None:
+            there = match(cards, made.key)
+            matched = there.file.card.id if there is not None else card_of(made.key).id
+            uses[made.key].append(made.use.model_copy(update={"read": _read(made.told, matched)}))
+            found.toolchains.setdefault(made.key, {}).update(made.versions)
+        others = [known[card] for card in made.told.cited if card in known and card != matched] if made.told else []
+        for card in others:
+            if card.aim is made.aim:
+                cited[card.id].append(made.use.model_copy(update={"read": UseRead.CITED, "pulled": False}))
+        if made.key is None and not others:
+            found.left_out[_NO_LEVER] += 1
+    found.uses, found.cited = dict(sorted(uses.items())), dict(sorted(cited.items()))
     return found
+
+
+def _read(told: Told | None, card: str) -> UseRead | None:
+    if told is None:
+        return None
+    if card in told.cited:
+        return UseRead.CITED
+    return UseRead.SHOWN if any(one.card == card for one in told.shown) else UseRead.NOT_SHOWN
 
 
 def _use(
@@ -83,8 +121,8 @@ def _use(
     pin: PanelTask,
     held_out: HeldOut,
     controls: Mapping[tuple[str, str, int], Control],
-) -> tuple[Key, Use, dict[str, str]] | str:
-    """What one attempt says, or why it says nothing."""
+) -> _Measured | str:
+    """What one attempt came to, or why it says nothing."""
     graded = state.grade
     if graded is None:
         return "no evidence is left of it"
@@ -101,12 +139,15 @@ def _use(
         return "its task is not here"
     folder = attempt_folder(store.layout, config.run, state.task, state.number)
     does = pulled((folder / PATCH).read_bytes(), task)
-    if does is None:
-        return "its patch pulls no lever that smith can tell"
-    speed = _speed(graded.speedup) if graded.speedup is not None else None
+    told = state.attempt.knowledge if state.attempt is not None else None
+    if does is None and (told is None or not told.cited):
+        return _NO_LEVER
+    speed = speed_of(graded.speedup) if graded.speedup is not None else None
     aim = Aim.SPEED if receipt.receipt.timing is not None else Aim.CORRECTNESS
     paired = controls.get((state.task, graded.device, state.number)) if aim is Aim.CORRECTNESS else None
     if aim is Aim.CORRECTNESS and paired is None:
+        if told is not None and told.arm is Arm.COLD:
+            return "it is the control of its pair"
         return "it is about correctness, and has no paired control (--control RUN)"
     use = Use(
         task=state.task,
@@ -121,12 +162,13 @@ def _use(
         speed=speed if aim is Aim.SPEED else None,
         control=paired,
         patch_sha256=graded.patch_sha256,
-        grade_sha256=_digest(folder / GRADE),
-        attempt_sha256=_digest(folder / ATTEMPT),
+        grade_sha256=digest_of(folder / GRADE),
+        attempt_sha256=digest_of(folder / ATTEMPT),
         receipt=receipt.blob,
     )
-    key = Key(aim, does.lever, operator_of(task), does.languages, graded.device.partition(":")[0])
-    return key, use, _toolchain(graded.environment or receipt.receipt.environment)
+    family = graded.device.partition(":")[0]
+    key = Key(aim, does.lever, operator_of(task), does.languages, family) if does is not None else None
+    return _Measured(key, aim, use, told, toolchain_of(graded.environment or receipt.receipt.environment))
 
 
 def operator_of(task: SmithMetadata) -> str:
@@ -146,21 +188,8 @@ def _receipt(store: Store, graded: Grade, pin: PanelTask) -> StoredReceipt | Non
     return stored if stored.blob == blob else None
 
 
-def _controls(store: Store, control: RunConfig) -> dict[tuple[str, str, int], Control]:
-    """The graded attempts of the control run by task, device and number."""
-    found = {}
-    for state in states(store.layout, control):
-        if state.grade is not None and state.grade.verdict in COUNTED:
-            folder = attempt_folder(store.layout, control.run, state.task, state.number)
-            found[state.task, state.grade.device, state.number] = Control(
-                verdict=state.grade.verdict,
-                grade_sha256=_digest(folder / GRADE),
-                patch_sha256=state.grade.patch_sha256,
-            )
-    return found
-
-
-def _speed(timing: Timing) -> Speed:
+def speed_of(timing: Timing) -> Speed:
+    """A measured speed-up without the times that it was made of."""
     cases = tuple(CaseRatio(case=c.case, ratio=c.ratio, low=c.low, high=c.high) for c in timing.cases)
     return Speed(
         ratio=timing.geomean,
@@ -175,17 +204,9 @@ def _speed(timing: Timing) -> Speed:
     )
 
 
-def _toolchain(used: UsedEnvironment | None) -> dict[str, str]:
-    return {name: used.packages[name] for name in _COMPILERS if name in used.packages} if used is not None else {}
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(read(path)).hexdigest()
-
-
-def run_digest(store: Store, config: RunConfig) -> str:
-    """What a run is called in evidence: the digest of its configuration."""
-    return _digest(store.layout.run(config.run) / RUN_FILE)
+def toolchain_of(used: UsedEnvironment | None) -> dict[str, str]:
+    """Versions of what compiles kernels."""
+    return {name: used.packages[name] for name in COMPILERS if name in used.packages} if used is not None else {}
 
 
 def card_of(key: Key) -> Card:
@@ -227,27 +248,6 @@ def match(cards: Iterable[Known], key: Key) -> Known | None:
         ):
             return known
     return None
-
-
-def seal(
-    key: Key, uses: Sequence[Use], card: str, config: RunConfig, control: RunConfig | None, store: Store, *,
-    founding: bool, toolchain: Mapping[str, str],
-) -> Sealed:  # fmt: skip
-    """The evidence of one run for one card."""
-    ordered = tuple(sorted(uses, key=lambda use: (use.task, use.attempt)))
-    evidence = Evidence(
-        card=card,
-        founding=founding,
-        run=run_digest(store, config),
-        control_run=run_digest(store, control) if control is not None and key.aim is Aim.CORRECTNESS else None,
-        panel=config.panel,
-        agent=config.agent,
-        model=config.model,
-        toolchain=dict(sorted(toolchain.items())),
-        uses=ordered,
-        effects=effects_of(ordered),
-    )
-    return Sealed(hashlib.sha256(evidence.dumps()).hexdigest(), evidence)
 
 
 def wins(uses: Iterable[Use]) -> list[Use]:

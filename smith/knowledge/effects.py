@@ -39,10 +39,11 @@ def outcome(verdict: GradeVerdict, speed: Speed | None, control: Control | None)
 
 
 def effects_of(uses: Iterable[Use]) -> tuple[Effect, ...]:
-    """What uses come to, one effect a device and measure: devices are never put together."""
+    """What uses of the lever come to, one effect a device and measure: devices are never put together."""
     by_device: defaultdict[str, list[Use]] = defaultdict(list)
     for use in uses:
-        by_device[use.device].append(use)
+        if use.pulled:
+            by_device[use.device].append(use)
     found = []
     for device, some in sorted(by_device.items()):
         timed = [use for use in some if use.control is None and use.speed is not None]

@@ -213,6 +213,7 @@ def line_of(known: Known) -> dict[str, object]:
         "effects": [effect.model_dump(mode="json") for effect in known.effects],
         "helps": {"all": whole.model_dump(mode="json")}
         | {origin.value: posterior(some).model_dump(mode="json") for origin, some in counts.items()},
+        "cited": {origin.value: posterior(some).model_dump(mode="json") for origin, some in known.cited.items()},
         "evidence": [sealed.digest for sealed in known.evidence],
     }
 

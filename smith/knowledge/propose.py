@@ -13,9 +13,11 @@ from smith.git import proposal
 from smith.git.repository import Repository
 from smith.knowledge.base import Known, Sealed, sound
 from smith.knowledge.cards import CardFile, dumps, path_of
-from smith.knowledge.distil import Gathered, card_of, gather, match, run_digest, seal, wins
+from smith.knowledge.distil import Gathered, Key, card_of, gather, match, wins
 from smith.knowledge.prose import proposal_body, text_of
+from smith.knowledge.seal import run_digest, seal
 from smith.records.attempt import RunConfig
+from smith.records.sealed import Use
 
 BRANCH = "refs/heads/knowledge/"
 
@@ -46,8 +48,9 @@ def propose(store: Store, run: str, control: str | None = None) -> Proposal:
         raise BadInput(f"{run} cannot be its own control", hint="--control names a run without what is to be shown")
     repo = Repository(store.data.git_dir)
     head = proposal.clean_head(store.layout.root, repo)
-    gathered = gather(store, config, paired)
-    cards = list(_cards(store, gathered, config, paired))
+    there = list(sound(store.layout))
+    gathered = gather(store, config, paired, there)
+    cards = list(_cards(store, there, gathered, config, paired))
     files = {where: data for one in cards for where, data in one.files().items()}
     if not files:
         return Proposal(left_out=dict(gathered.left_out))
@@ -81,8 +84,9 @@ class _Touched:
         return made
 
 
-def _cards(store: Store, gathered: Gathered, config: RunConfig, control: RunConfig | None) -> list[_Touched]:
-    there = list(sound(store.layout))
+def _cards(
+    store: Store, there: Sequence[Known], gathered: Gathered, config: RunConfig, control: RunConfig | None
+) -> list[_Touched]:
     filed = {
         (sealed.evidence.run, use.task, use.attempt)
         for known in there
@@ -91,9 +95,8 @@ def _cards(store: Store, gathered: Gathered, config: RunConfig, control: RunConf
     }
     run, found = run_digest(store, config), []
     known_lineages = lineages(store.layout)
-    for key, every in gathered.uses.items():
+    for key, every, known in _claims(there, gathered):
         uses = [use for use in every if (run, use.task, use.attempt) not in filed]
-        known = match(there, key)
         if len(uses) < len(every):
             gathered.left_out["it is filed already"] += len(every) - len(uses)
         if not uses:
@@ -107,6 +110,21 @@ def _cards(store: Store, gathered: Gathered, config: RunConfig, control: RunConf
         file = known.file if known is not None else CardFile(path_of(card), card, text_of(card))
         before = known.evidence if known is not None else ()
         found.append(_Touched(Known(file, (*before, sealed), known_lineages), sealed, new=known is None))
+    return found
+
+
+def _claims(there: Sequence[Known], gathered: Gathered) -> list[tuple[Key, list[Use], Known | None]]:
+    """What the run says by card: what pulls its lever, and what only cites it; and the card, where there is one."""
+    found = [(key, list(every), match(there, key)) for key, every in gathered.uses.items()]
+    left = dict(gathered.cited)
+    for _, uses, known in found:
+        uses += left.pop(known.file.card.id, []) if known is not None else []
+    by_id = {known.file.card.id: known for known in there}
+    for identifier, uses in left.items():
+        card = by_id[identifier].file.card
+        where = card.applies_to
+        key = Key(card.aim, card.lever, where.operator, where.languages, uses[0].device.partition(":")[0])
+        found.append((key, uses, by_id[identifier]))
     return found
 
 

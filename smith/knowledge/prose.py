@@ -51,6 +51,10 @@ def measured_lines(known: Known) -> list[str]:
     lines += [f"helps, at {origin.value} tasks: {posterior(some)}" for origin, some in counts.items()]
     if len(counts) > 1:
         lines.append(f"helps, in all: {posterior(total(counts))}")
+    lines += [f"helps who cites it, at {origin.value} tasks: {posterior(some)}" for origin, some in known.cited.items()]
+    if known.again:
+        held = sum(use.outcome is UseOutcome.WIN for use in known.again)
+        lines.append(f"measured again: {held} of {len(known.again)} wins held")
     failed: Counter[str] = Counter(
         reason for use in known.uses if use.outcome is not UseOutcome.WIN for reason in use.reasons
     )

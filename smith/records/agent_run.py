@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from smith.records.base import Document
+from smith.records.shown import Told
 
 
 class AgentRun(Document):
@@ -34,3 +37,5 @@ class AgentRun(Document):
     micro_usd: int
     """Charged to the attempt so far, earlier tries included."""
     seconds: float
+    knowledge: Told | None = Field(default=None, exclude_if=lambda told: told is None)
+    """Cards that stood in the instruction, by their digests; left out in a run that shows nothing."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from smith.records.base import Document, Oid, TaskId
 from smith.records.panel import PanelTask
+from smith.records.shown import RunKnowledge, Told
 
 
 class Ended(StrEnum):
@@ -44,6 +45,8 @@ class RunConfig(Document):
     """The panel's policy: what passes must be clean under the sanitizer too."""
     targets: tuple[str, ...] = Field(default=(), exclude_if=lambda targets: not targets)
     """GPUs for which what submissions launch is compiled."""
+    knowledge: RunKnowledge | None = Field(default=None, exclude_if=lambda given: given is None)
+    """What of the knowledge base attempts are shown; left out for a run that shows nothing."""
     sandbox: str = "bubblewrap"
     created_at: str
     smith: str
@@ -65,3 +68,5 @@ class Attempt(Document):
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float
+    knowledge: Told | None = Field(default=None, exclude_if=lambda told: told is None)
+    """What of the knowledge base it was shown; left out in a run that shows nothing."""

@@ -118,6 +118,8 @@ class Figures(Record):
     """The evidence that the figures are of, sorted; newer evidence may lie beside it."""
     effects: tuple[Effect, ...] = Field(default=(), exclude_if=_empty)
     uses: dict[Origin, Counts] = Field(default={}, exclude_if=_empty)
+    cited: dict[Origin, Counts] = Field(default={}, exclude_if=_empty)
+    """Attempts whose agent was shown the card and says that it used it, whether its patch pulls the lever or not."""
 
 
 class Card(Document):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from smith.records.base import Document, Name, Oid, Record, TaskId
 from smith.records.card import CardId, DeviceName, Digest, Effect
@@ -25,6 +25,15 @@ class UseOutcome(StrEnum):
     WIN = "win"
     LOSS = "loss"
     NO_EFFECT = "no_effect"
+
+
+class UseRead(StrEnum):
+    """Whether the agent of a use had read the card, where that is known."""
+
+    CITED = "cited"
+    """It was shown the card and says that it used it."""
+    SHOWN = "shown"
+    NOT_SHOWN = "not_shown"
 
 
 class CaseRatio(Record):
@@ -59,7 +68,7 @@ class Control(Record):
 
 
 class Use(Record):
-    """One graded attempt whose patch pulls the lever."""
+    """One graded attempt whose patch pulls the lever, or that cites the card."""
 
     task: TaskId
     tree: Oid
@@ -78,6 +87,17 @@ class Use(Record):
     attempt_sha256: Digest
     receipt: Oid
     """Blob of the receipt that the panel pins for this task and device."""
+    read: UseRead | None = Field(default=None, exclude_if=lambda read: read is None)
+    """Null where it is not known: the run showed no cards."""
+    pulled: bool = Field(default=True, exclude_if=bool)
+    """Whether the patch pulls the lever. Where it does not, the use says what reading the card led to, and nothing of
+    the lever."""
+
+    @model_validator(mode="after")
+    def _uses_it(self) -> Use:
+        if not self.pulled and self.read is not UseRead.CITED:
+            raise ValueError("a use pulls the lever, or cites the card")
+        return self
 
 
 class Evidence(Document):
@@ -89,6 +109,9 @@ class Evidence(Document):
     run: Digest
     """Of the run's configuration."""
     control_run: Digest | None = None
+    again: Digest | None = Field(default=None, exclude_if=lambda digest: digest is None)
+    """The evidence of which winning patches were measured again, on another day or machine. Such uses change no effect
+    and no posterior: the same patch is no new trial."""
     panel: Name
     agent: str
     model: str | None = None

@@ -68,7 +68,7 @@ def compare(first: Sequence[Task], second: Sequence[Task]) -> Comparison:
     differences = [b.share - a.share for a, b in zip(first, second, strict=True)]
     n = len(differences)
     mean = sum(differences) / n
-    low, high, variance = _interval(differences)
+    low, high, variance = paired_interval(differences)
     once = all(len(task.trials) == 1 for task in (*first, *second))
     p_value, test = (_mcnemar(differences), "McNemar, exact") if once else _sign_flips(_whole(first, second))
     return Comparison(
@@ -110,7 +110,7 @@ def _told(p_value: float, difference: float) -> Told:
     return Told.SECOND if difference > 0 else Told.FIRST
 
 
-def _interval(differences: Sequence[float]) -> tuple[float, float, float]:
+def paired_interval(differences: Sequence[float]) -> tuple[float, float, float]:
     """Agresti and Min's interval: two pairs more, of which half a pair favours each side; and the variance."""
     n = len(differences) + 2
     mean = sum(differences) / n

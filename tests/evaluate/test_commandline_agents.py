@@ -18,6 +18,8 @@ from smith.freeze.bundle import Store
 from smith.ledger import Ledger, State
 from smith.records.agent_file import AgentFile
 from smith.records.agent_run import AgentRun
+from smith.records.attempt import Attempt
+from tests.evaluate.card_world import SECRET, add_card
 from tests.evaluate.model_world import KEY, evaluate, nowhere, smith
 from tests.gateway.scripted_model import Asked, Say, Script, in_turn, serving
 
@@ -109,6 +111,16 @@ def test_a_program_works_in_the_sandbox_with_nothing_but_the_gateway(tiny: Store
     assert (about.about["version"], about.agent, about.dialect) == ("own 1.0", "own", "chat")
     nowhere(KEY, tiny.layout.root)
     nowhere(KEY, own)
+
+
+def test_a_program_is_shown_cards_as_any_agent_is(tiny: Store, own: Path) -> None:
+    card = add_card(tiny)
+    script = in_turn(Say(f"{FIX}; echo {card.id} > /tmp/CITED"), Say("end"))
+    attempt, folder, asked = run(tiny, own, script, "--knowledge", "on")
+    assert attempt["verdict"] == "solved"
+    assert SECRET in asked[0].turns[0]["content"] and "`/tmp/CITED`" in asked[0].turns[0]["content"]
+    told = Attempt.load(folder / "attempt.json").knowledge
+    assert told is not None and [one.card for one in told.shown] == [card.id] and told.cited == (card.id,)
 
 
 @pytest.mark.parametrize("file", ["own.toml", "stubborn.toml"])

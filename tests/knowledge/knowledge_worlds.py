@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from smith.cli.main import cli
 from smith.errors import SmithError
+from smith.evaluate.advice import arm_of
 from smith.evaluate.run import RUN_FILE, attempt_folder
 from smith.freeze.bundle import REFERENCE, Store
 from smith.freeze.panels import load_panel, load_receipt
@@ -25,6 +26,7 @@ from smith.records.base import Reason
 from smith.records.card import Aim, AppliesTo, Card
 from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.receipt import Answer, TimedCase, Timing
+from smith.records.shown import Arm, RunKnowledge, ShownCard, Told
 from tests.conftest import new_data_repository
 
 HERE = Path(__file__).parents[2]
@@ -121,6 +123,22 @@ def hand_in(
                 patch_bytes=len(data), seconds=30.0,
             ).save(folder / "attempt.json")  # fmt: skip
     return config
+
+
+def show(layout: Layout, config: RunConfig, card: str, seed: int = 3) -> RunConfig:
+    """Make a run that was handed in one whose attempts were shown ``card``, or not, as ``seed`` draws."""
+    changed = config.model_copy(update={"knowledge": RunKnowledge(mode="ab", seed=seed, cards_sha256="0" * 64)})
+    changed.save(layout.run(config.run) / RUN_FILE)
+    one = (ShownCard(card=card, file_sha256="1" * 64, text_sha256="2" * 64),)
+    for pin in config.tasks:
+        for number in range(1, config.attempts + 1):
+            path = attempt_folder(layout, config.run, pin.id, number) / "attempt.json"
+            if not path.is_file():
+                continue
+            arm = arm_of("ab", seed, pin.id, number)
+            told = Told(arm=arm, shown=one, cited=(card,)) if arm is Arm.SHOWN else Told(arm=arm, withheld=one)
+            Attempt.load(path).model_copy(update={"knowledge": told}).save(path)
+    return changed
 
 
 def timing(ratio: float, number: int = 1) -> Timing:

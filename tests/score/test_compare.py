@@ -53,6 +53,11 @@ def test_several_attempts_are_one_task_each() -> None:
     assert found.told is Told.SECOND and found.low > 0 and found.p_value < 0.001
 
 
+def test_one_task_that_differs_in_several_attempts_tells_nothing() -> None:
+    found = compare(run([1, 2, 2], 2), run([1, 2, 1], 2))
+    assert found.p_value == 1.0 and found.told is Told.NOTHING
+
+
 def test_sign_flips_and_students_test_agree_where_both_hold() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.binomial(8, 0.4, 60), rng.binomial(8, 0.47, 60)

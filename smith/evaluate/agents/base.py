@@ -39,6 +39,14 @@ class Workspace:
     store: Store
     desk: Desk | None = None
     """There for agents with a dialect only."""
+    advice: str = ""
+    """Cards of the knowledge base, as :mod:`smith.evaluate.advice` renders them."""
+
+    @property
+    def instruction(self) -> str:
+        """All that an agent is told of the task, the same for every agent."""
+        parts = (self.bundle.instruction.strip(), self.advice.strip())
+        return "\n\n---\n\n".join(part for part in parts if part)
 
     def put(self, tree: str) -> None:
         """Make the workspace hold exactly ``tree``."""

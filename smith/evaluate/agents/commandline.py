@@ -82,7 +82,7 @@ class CommandLine:
         prompt = rendered(
             PROMPT,
             workspace.store.layout.prompts,
-            instruction=workspace.bundle.instruction.strip(),
+            instruction=workspace.instruction,
             source=stage.source,
             build=build_words(desk),
             interpreter=stage.kind == "interpreter",

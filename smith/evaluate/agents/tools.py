@@ -129,7 +129,7 @@ class _Work:
         task = rendered(
             "tools-agent-task.md.j2",
             override,
-            instruction=self.workspace.bundle.instruction.strip(),
+            instruction=self.workspace.instruction,
             source=stage.source,
             build=build_words(self.desk),
             scratch=stage.tmp,
