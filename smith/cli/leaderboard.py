@@ -90,7 +90,7 @@ def _print(found: Leaderboard) -> None:
         screen.print(Text(f"note: {note}"), soft_wrap=True)
 
 
-@command.command("add")
+@command.command("add", short_help="Seal the evidence of a run on a branch.")
 @click.argument("run", default="latest")
 @json_option
 @click.pass_context
@@ -124,7 +124,7 @@ def add(ctx: click.Context, run: str, as_json: bool) -> None:
     )
 
 
-@command.command("check")
+@command.command("check", short_help="Check every entry, as for a pull request.")
 @click.option("--base", metavar="REF", help="Also check that nothing which was there at this commit is gone.")
 @json_option
 @click.pass_context
