@@ -76,7 +76,7 @@ class Board(Record):
 
 
 class Leaderboard(Record):
-    """What ``smith leaderboard --json`` prints of one panel."""
+    """What ``smith leaderboard show --json`` prints of one panel."""
 
     panel: str
     panel_tree: str

@@ -225,6 +225,10 @@ def test_a_run_may_be_there_once_and_strays_are_found(copied: Store) -> None:
     (folder / "more.txt").write_text("x")
     (copied.layout.leaderboard / "sample" / "link").symlink_to(folder)
     assert codes(copied) == {"duplicate", "stray"}
+    shutil.copytree(folder, copied.layout.leaderboard / "nowhere" / folder.name)
+    assert "panel" in codes(copied)
+    said = smith(copied, "leaderboard")
+    assert "leaderboard/nowhere: there is no panel nowhere here" in said and "on cpu, interpreter" in said
     (folder / "run.json").unlink()
     (folder / "run.json").symlink_to(copied.layout.config)
     assert "schema" in codes(copied)
