@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import secrets
@@ -25,7 +26,7 @@ from smith.errors import Unavailable
 from smith.gpus.base import is_gpu
 from smith.grade.trial import Trial
 from smith.harness.stage import Stage
-from smith.inside.time_workload import MAX_SAMPLES, MIN_SAMPLES
+from smith.inside.time_workload import DISTINCT, MAX_SAMPLES, MIN_SAMPLES, lower_quartile
 from smith.sandbox.base import Ended, Limits
 from smith.sandbox.watch import processor_s
 
@@ -36,6 +37,10 @@ SLOWEST, SLACK_S = 0.75, 1.0
 """How far a timed process's clock may be from ours over its whole life."""
 WORKED, WORKED_S = 0.05, 0.02
 """Share of the time in which others are timed, and seconds, that a process may go on working."""
+OURS, OURS_S = 0.7, 0.0005
+"""The least that a process may say of a sample: this share of what our own clock says, less so many seconds."""
+EARLIER, LONGER, EARLIER_S = 0.5, 0.25, 0.00005
+"""How much more a candidate may take to make one input: of what it saves in a call, of the baseline's time, seconds."""
 EVENTS, EVENT_NS = 0.9, 500_000.0
 """How far the events of a GPU may be from the clock of their host: this share of its time, and this a sample."""
 
@@ -106,7 +111,22 @@ def time_together(sides: Sequence[Side], file: Path, seed: int, case_s: float, *
                 for process in draw.sample(processes, len(processes)):
                     process.turn(case)
                 taken += 1
-        return [process.end() for process in processes]
+        told = [process.end() for process in processes]
+        _not_earlier(processes, len(names[0]))
+        return told
+
+
+def _not_earlier(processes: Sequence[_Process], cases: int) -> None:
+    """Raise :class:`Tampered` for a candidate that saves time in its calls by working while its inputs are made."""
+    bases = [one for one in processes if not one.side.candidate]
+    for candidate in (one for one in processes if one.side.candidate and bases):
+        for case in range(cases):
+            saved = min(base.called_s(case) for base in bases) - candidate.called_s(case)
+            made = max(base.made_s(case) for base in bases)
+            more = candidate.made_s(case) - made
+            if saved > 0 and more > max(EARLIER * saved, LONGER * made, EARLIER_S):
+                words = f"takes {more * 1e3:.3f} ms more to make, a call {saved * 1e3:.3f} ms less"
+                raise candidate.tampered(f"case {case + 1}: an input {words}")
 
 
 class _Process:
@@ -120,6 +140,10 @@ class _Process:
         self._root: int | None = None
         self._waited_s, self._worked_s = 0.0, 0.0
         self._rested: tuple[float, float] | None = None
+        self._made: dict[int, list[float]] = {}
+        self._called: dict[int, list[float]] = {}
+        self._inner: list[int] = []
+        """Calls in a sample, by case, as the process says: by too many it is the slower by its own account too."""
         self._said: SimpleQueue[bytes | None] = SimpleQueue()
         self._begun = False
         # Read all the while, so that the moments are those at which it wrote.
@@ -191,10 +215,27 @@ class _Process:
     def turn(self, case: int) -> None:
         """Let it take one sample of a case, and wait until it has."""
         self._rest_ends()
+        began = time.monotonic()
+        self._ask(case)
+        made = time.monotonic()
+        self._ask(case)
+        ended = time.monotonic()
+        self._made.setdefault(case, []).append(made - began)
+        self._called.setdefault(case, []).append(ended - made)
+        self._rested = self._moment()
+
+    def made_s(self, case: int) -> float:
+        """Seconds that making one input takes, by our own clock; as of the figures, the lower quartile."""
+        return lower_quartile(self._made[case]) / min(self._inner[case], DISTINCT)
+
+    def called_s(self, case: int) -> float:
+        """Seconds that one call takes, likewise."""
+        return lower_quartile(self._called[case]) / self._inner[case]
+
+    def _ask(self, case: int) -> None:
         self._give(case)
         if self._line():
             raise self._broken()
-        self._rested = self._moment()
 
     def _moment(self) -> tuple[float, float] | None:
         """Our clock, and the processor time of everything in its sandbox."""
@@ -209,19 +250,22 @@ class _Process:
 
     def end(self) -> Told:
         """Everything that it found."""
-        if self._turns is not None:
+        turns = self._turns is not None
+        if turns:
             self._rest_ends()
             self._give(-1)
         line = self._line()
         try:
             document = json.loads(line)
             cases, used = document["cases"], float(document["processor_s"])
-            if not cases or not all(isinstance(figures, dict) for figures in cases.values()):
+            if not cases or not all(_sound(figures, timed=turns) for figures in cases.values()):
                 raise ValueError("no cases")
+            self._inner = [int(figures.get("inner", 1)) for figures in cases.values()]
+            fault = self._fault(document)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._broken() from error
-        if fault := self._fault(document):
-            raise self._tampered(fault)
+        if fault:
+            raise self.tampered(fault)
         return Told(dict(cases), used)
 
     def _give(self, number: int) -> None:
@@ -254,10 +298,11 @@ class _Process:
         self._begun = True
         # One space says that it has begun. A second one: it has begun twice.
         if line[:1] == b" " and line[1:2] == b" ":
-            raise self._tampered("the process was begun anew while it was timed")
+            raise self.tampered("the process was begun anew while it was timed")
         return line[1:]
 
-    def _tampered(self, fault: str) -> Tampered:
+    def tampered(self, fault: str) -> Tampered:
+        """The error that says so of it."""
         return Tampered(f"the workload {self._name}: {fault}", candidate=self.side.candidate)
 
     def _broken(self) -> CannotTime:
@@ -292,7 +337,45 @@ class _Process:
                 return f"{case}: threads or processes go on working when the call has returned"
         if self._worked_s > WORKED * self._waited_s + WORKED_S:
             return f"it works while others are timed ({self._worked_s:.1f} s of {self._waited_s:.1f} s)"
-        return disagreement(document)
+        return self._too_short(document) or disagreement(document)
+
+    def _too_short(self, document: dict[str, Any]) -> str:
+        """A case whose calls take longer by our clock than it says; empty where none does."""
+        if document.get("device_samples"):
+            host = float(document["host_ns"]) / 1e9
+            ours = sum(map(sum, self._called.values()))
+            slack = OURS_S * document["device_samples"]
+            return "" if host >= OURS * ours - slack else f"its clock says {host:.3f} s where ours says {ours:.3f} s"
+        for number, (case, figures) in enumerate(document["cases"].items()):
+            if number in self._called:
+                said, ours = figures["ns"] * figures["inner"] / 1e9, lower_quartile(self._called[number])
+                if said < OURS * ours - OURS_S:
+                    return f"{case}: its clock says {said * 1e3:.2f} ms a sample where ours says {ours * 1e3:.2f} ms"
+        return ""
+
+
+def _sound(figures: Any, *, timed: bool) -> bool:
+    """Whether what a process says of a case has the form that it should have."""
+    if not isinstance(figures, dict):
+        return False
+    if not timed:
+        return _is_result(figures)
+    numbers = [figures.get(name) for name in ("ns", "inner", "left")]
+    whole = all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers)
+    checks = figures.get("checks")
+    return (
+        whole
+        and figures["ns"] > 0
+        and figures["inner"] >= 1
+        and isinstance(checks, list)
+        and all(map(_is_result, checks))
+    )
+
+
+def _is_result(one: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(one.get("shape"), list) or not isinstance(one.get("values"), list):
+        return False
+    return all(isinstance(value, float) for value in one["values"])
 
 
 def disagreement(document: dict[str, Any]) -> str:

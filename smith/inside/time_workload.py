@@ -8,10 +8,11 @@ samples, for what disturbs a sample only ever makes it longer. A result is read 
 afterwards, so that neither work left in a thread nor a result kept from an earlier call is worth anything.
 
 One space is written before the repository is imported: whoever reads can hold our clock against its own. With
-``turns`` the cases are warmed up, their names written as one line, and then a sample of a case is taken each time its
-number comes in, and a line written when it is done: several processes can take turns with samples, so that all see the
-same weather. Without, each case is sampled for ``seconds``; with 0 seconds it is computed once and not timed. At the
-end comes one line with everything.
+``turns`` the cases are warmed up and their names written as one line. Then a sample of a case is taken when its number
+comes in twice, once for the inputs and once for the calls, and a line is written when either is done: several processes
+can take turns with samples, so that all see the same weather, and each part can be timed from outside. Without
+``turns`` each case is sampled for ``seconds``; with 0 seconds it is computed once and not timed. At the end comes one
+line with everything.
 """
 
 from __future__ import annotations
@@ -61,15 +62,25 @@ class Case:
         self._checked = set(random.Random(seed).sample(range(MIN_SAMPLES), CHECKS))
         self._samples: list[float] = []
         self._checks: list[dict[str, Any]] = []
+        self._calls: list[Call] = []
+        self._ns = 0.0
+        self._value: object = None
         self._busy, self._left = _running(), 0
 
-    def sample(self) -> None:
-        """Take one more sample."""
-        number = len(self._samples)
-        seed_all(self._seed + number)
+    def prepare(self) -> None:
+        """Draw the inputs of the next sample."""
+        seed_all(self._seed + len(self._samples))
         # How many there are differs between processes. The first inputs are the same in all: they come last.
-        calls = [self._make() for _ in range(min(self._inner, DISTINCT))][::-1]
-        ns, value = self._timer.sample(calls, self._inner)
+        self._calls = [self._make() for _ in range(min(self._inner, DISTINCT))][::-1]
+
+    def sample(self) -> None:
+        """Time the inputs that were drawn."""
+        self._ns, self._value = self._timer.sample(self._calls, self._inner)
+
+    def keep(self) -> None:
+        """Look at the result of what was timed, and spoil it."""
+        number, ns, value = len(self._samples), self._ns, self._value
+        self._calls, self._value = [], None
         self._samples.append(ns)
         if number in self._checked:
             self._checks.append(result_of(value, self._seed, CHECKED_VALUES))
@@ -106,7 +117,9 @@ def time_case(make: Callable[[], Call], seconds: float, seed: int = 0, timer: Ti
     case = Case(make, seed, timer or HostTimer())
     end, taken = perf_counter_ns() + int(seconds * 1e9), 0
     while taken < MIN_SAMPLES or (perf_counter_ns() < end and taken < MAX_SAMPLES):
+        case.prepare()
         case.sample()
+        case.keep()
         taken += 1
     return case.figures()
 
@@ -198,7 +211,7 @@ def main(argv: list[str]) -> None:
     """Do what the plan asks, and end the process."""
     plan: dict[str, Any] = json.loads(argv[0])
     fd, source, seed, seconds = int(plan["fd"]), str(plan["source"]), int(plan["seed"]), float(plan["seconds"])
-    encode, write, leave = json.JSONEncoder().encode, os.write, os._exit
+    encode, write, leave, times = json.JSONEncoder().encode, os.write, os._exit, os.times
     turns: int | None = plan["turns"]
     for descriptor in (fd, turns):
         if descriptor is not None:
@@ -231,11 +244,18 @@ def main(argv: list[str]) -> None:
             )
     if turns is not None:
         say([name for name, _ in made])
-        for number in _numbers(turns):
-            made[number][1].sample()
+        numbers = _numbers(turns)
+        for number in numbers:
+            # Two answers: the time between them is what whoever asks can measure by a clock of its own.
+            case = made[number][1]
+            case.prepare()
             write(fd, b"\n")
+            next(numbers, None)
+            case.sample()
+            write(fd, b"\n")
+            case.keep()
         results = {name: case.figures() for name, case in made}
-    used = sum(os.times()[:4])
+    used = sum(times()[:4])
     document = {"cases": results, "processor_s": used, "altered": altered(), "elapsed_s": _seconds(began)}
     say(document | timer.account())
     # All is said. Threads and exit hooks of the repository are nothing to wait for.

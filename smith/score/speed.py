@@ -140,7 +140,7 @@ def again(timing: Timing) -> Timing | None:
     for case in timing.cases:
         if len(case.candidate_ns) != count or len(case.baseline_ns) != 2 * count:
             return None
-        if not all(0 < ns < math.inf for ns in (*case.baseline_ns, *case.candidate_ns)):
+        if not all(0 < round(ns, 1) < math.inf for ns in (*case.baseline_ns, *case.candidate_ns)):
             return None
     blocks = [
         Block(

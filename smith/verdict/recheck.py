@@ -54,12 +54,27 @@ def recheck(receipt: Receipt) -> list[Difference]:
         *_findings(receipt, decision),
         *_arms(receipt.arms, facts),
         *(_timing(receipt.timing) if receipt.timing is not None else ()),
+        *_apart(receipt),
     ]
+
+
+def _apart(receipt: Receipt) -> Iterator[Difference]:
+    """Parts of a receipt that must not contradict each other."""
+    if receipt.timing is not None and receipt.timing.device != receipt.device:
+        yield Difference("device", receipt.device, f"timed on {receipt.timing.device}")
+    measured = receipt.planted.share if receipt.planted is not None else None
+    if receipt.sensitivity != measured:
+        yield Difference("sensitivity", str(receipt.sensitivity), str(measured))
+    for target, report in receipt.targets.items():
+        whole = report.compiled == report.launches and report.base_compiled <= report.base_launches
+        if report.compiled > report.launches or (report.verdict == "compiled" and not whole):
+            yield Difference(f"target {target}", report.verdict, f"{report.compiled} of {report.launches} compiled")
 
 
 def _judgement(receipt: Receipt, decision: Decision) -> Iterator[Difference]:
     said = [reason.code for reason in receipt.reasons]
-    if said and not set(said) & _REPEATED and decision.verdict is Verdict.VALID:
+    other_gate = said and not set(said) & _REPEATED
+    if other_gate and decision.verdict is Verdict.VALID and receipt.verdict is not Verdict.VALID:
         return
     if receipt.verdict is not decision.verdict:
         yield Difference("verdict", receipt.verdict.value, decision.verdict.value)
@@ -138,10 +153,13 @@ def _timing(timing: Timing) -> Iterator[Difference]:
         yield Difference("timing", "figures", "nothing: there are no raw samples that give any")
         return
     mine, derived = ({"geomean": t.geomean, "low": t.low, "high": t.high, "worst": t.worst, "noise_low": t.noise_low,
-                      "noise_high": t.noise_high, **{f"ratio of {c.case}": c.ratio for c in t.cases}}
+                      "noise_high": t.noise_high,
+                      **{f"{what} of {c.case}": value for c in t.cases
+                         for what, value in (("ratio", c.ratio), ("low", c.low), ("high", c.high))}}
                      for t in (timing, repeated))  # fmt: skip
     for name, value in mine.items():
-        if abs(value - derived[name]) > SAME * derived[name]:
+        # Written so that what is no number differs.
+        if not abs(value - derived[name]) <= SAME * derived[name]:
             yield Difference(f"timing {name}", str(value), str(derived[name]))
     if timing.rounds != repeated.rounds:
         yield Difference("timing rounds", str(timing.rounds), str(repeated.rounds))

@@ -18,12 +18,13 @@ from smith.sandbox import make
 TESTS = {"tests/test_scale.py": "def test_scale():\n    assert True\n"}
 CASES = """
 import random
+from fractions import Fraction
 
 from tiny.scale import scale
 
 
 def case():
-    x = random.random()
+    x = float(Fraction(random.random()))
     return lambda: scale(x)
 
 
@@ -32,6 +33,43 @@ def cases():
 """
 PLAIN = "import time\n\n\ndef scale(x):\n    time.sleep({})\n    return 2 * x\n"
 HONEST = PLAIN.format(0.01)
+
+SLOWED_CLOCK = """
+import sys
+
+def scale(x, real=scale):
+    timer = sys._getframe(2).f_locals.get("self")
+    if hasattr(timer, "_clock") and not hasattr(timer, "slow"):
+        timer.slow, clock = True, timer._clock
+        timer._clock = lambda: clock() // 8
+    return real(x)
+"""
+EARLY = """
+from fractions import Fraction
+
+real, done, plain = scale, {}, Fraction.__float__
+
+def early(self):
+    x = plain(self)
+    done[x] = real(x)
+    return x
+
+Fraction.__float__ = early
+
+def scale(x):
+    return done[x]
+"""
+OWN_REPORT = """
+import json
+import sys
+
+plan = json.loads(sys.argv[1])
+import os
+os.write(plan["fd"], b'["one", "other"]\\n' + b"\\n" * 4000)
+document = {"cases": {"one": {"ns": 1.0, "inner": 1, "left": 0, "checks": 5}}, "processor_s": 1.0}
+os.write(plan["fd"], json.dumps(document).encode() + b"\\n")
+os._exit(0)
+"""
 
 Timed = Callable[[str, str], list[dict[str, dict[str, float]]]]
 
@@ -90,14 +128,17 @@ def test_two_take_turns(timed: Timed) -> None:
         ),
         ("import os\nimport sys\n\n" + HONEST + "\n\nos.write(3, b'x')\nos._exit(0)\n", "does not run"),
         (HONEST + "\n\nraise RuntimeError('no such kernel')\n", "no such kernel"),
+        (HONEST + SLOWED_CLOCK, "its clock says"),
+        (HONEST + EARLY, "more to make"),
+        (OWN_REPORT, "does not run"),
     ],
-    ids=["a thread burns", "a process burns", "it is gone", "it raises"],
+    ids=["a thread burns", "a process burns", "it is gone", "it raises", "a slow clock", "done early", "own report"],
 )
 def test_what_the_candidate_does_wrong_is_said_of_it(timed: Timed, candidate: str, words: str) -> None:
     with pytest.raises(CannotTime, match=words) as caught:
         timed(HONEST, candidate)
     assert caught.value.candidate
-    assert isinstance(caught.value, Tampered) == ("works while" in words)
+    assert isinstance(caught.value, Tampered) == (words not in ("does not run", "no such kernel"))
 
 
 def test_the_baseline_is_not_blamed_on_the_candidate(timed: Timed) -> None:
