@@ -17,6 +17,7 @@ line with everything.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -202,9 +203,7 @@ def _timer(plan: dict[str, Any]) -> Timer:
     if not plan["gpu"]:
         return HostTimer()
     # A GPU's clock is torch's; loaded now, so that it is torch's own.
-    import torch
-
-    return DeviceTimer(torch, cold=bool(plan["cold"]))
+    return DeviceTimer(importlib.import_module("torch"), cold=bool(plan["cold"]))
 
 
 def main(argv: list[str]) -> None:
