@@ -26,7 +26,7 @@ from smith.errors import Unavailable
 from smith.gpus.base import is_gpu
 from smith.grade.trial import Trial
 from smith.harness.stage import Stage
-from smith.inside.time_workload import DISTINCT, MAX_SAMPLES, MIN_SAMPLES, lower_quartile
+from smith.inside.time_workload import MAX_SAMPLES, MIN_SAMPLES, lower_quartile
 from smith.sandbox.base import Ended, Limits
 from smith.sandbox.watch import processor_s
 
@@ -39,8 +39,6 @@ WORKED, WORKED_S = 0.05, 0.02
 """Share of the time in which others are timed, and seconds, that a process may go on working."""
 OURS, OURS_S = 0.7, 0.0005
 """The least that a process may say of a sample: this share of what our own clock says, less so many seconds."""
-EARLIER, LONGER, EARLIER_S = 0.5, 0.25, 0.00005
-"""How much more a candidate may take to make one input: of what it saves in a call, of the baseline's time, seconds."""
 EVENTS, EVENT_NS = 0.9, 500_000.0
 """How far the events of a GPU may be from the clock of their host: this share of its time, and this a sample."""
 
@@ -111,22 +109,7 @@ def time_together(sides: Sequence[Side], file: Path, seed: int, case_s: float, *
                 for process in draw.sample(processes, len(processes)):
                     process.turn(case)
                 taken += 1
-        told = [process.end() for process in processes]
-        _not_earlier(processes, len(names[0]))
-        return told
-
-
-def _not_earlier(processes: Sequence[_Process], cases: int) -> None:
-    """Raise :class:`Tampered` for a candidate that saves time in its calls by working while its inputs are made."""
-    bases = [one for one in processes if not one.side.candidate]
-    for candidate in (one for one in processes if one.side.candidate and bases):
-        for case in range(cases):
-            saved = min(base.called_s(case) for base in bases) - candidate.called_s(case)
-            made = max(base.made_s(case) for base in bases)
-            more = candidate.made_s(case) - made
-            if saved > 0 and more > max(EARLIER * saved, LONGER * made, EARLIER_S):
-                words = f"takes {more * 1e3:.3f} ms more to make, a call {saved * 1e3:.3f} ms less"
-                raise candidate.tampered(f"case {case + 1}: an input {words}")
+        return [process.end() for process in processes]
 
 
 class _Process:
@@ -140,10 +123,7 @@ class _Process:
         self._root: int | None = None
         self._waited_s, self._worked_s = 0.0, 0.0
         self._rested: tuple[float, float] | None = None
-        self._made: dict[int, list[float]] = {}
         self._called: dict[int, list[float]] = {}
-        self._inner: list[int] = []
-        """Calls in a sample, by case, as the process says: by too many it is the slower by its own account too."""
         self._said: SimpleQueue[bytes | None] = SimpleQueue()
         self._begun = False
         # Read all the while, so that the moments are those at which it wrote.
@@ -215,22 +195,12 @@ class _Process:
     def turn(self, case: int) -> None:
         """Let it take one sample of a case, and wait until it has."""
         self._rest_ends()
-        began = time.monotonic()
         self._ask(case)
         made = time.monotonic()
         self._ask(case)
         ended = time.monotonic()
-        self._made.setdefault(case, []).append(made - began)
         self._called.setdefault(case, []).append(ended - made)
         self._rested = self._moment()
-
-    def made_s(self, case: int) -> float:
-        """Seconds that making one input takes, by our own clock; as of the figures, the lower quartile."""
-        return lower_quartile(self._made[case]) / min(self._inner[case], DISTINCT)
-
-    def called_s(self, case: int) -> float:
-        """Seconds that one call takes, likewise."""
-        return lower_quartile(self._called[case]) / self._inner[case]
 
     def _ask(self, case: int) -> None:
         self._give(case)
@@ -260,7 +230,6 @@ class _Process:
             cases, used = document["cases"], float(document["processor_s"])
             if not cases or not all(_sound(figures, timed=turns) for figures in cases.values()):
                 raise ValueError("no cases")
-            self._inner = [int(figures.get("inner", 1)) for figures in cases.values()]
             fault = self._fault(document)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._broken() from error

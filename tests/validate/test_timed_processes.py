@@ -44,21 +44,6 @@ def scale(x, real=scale):
         timer._clock = lambda: clock() // 8
     return real(x)
 """
-EARLY = """
-from fractions import Fraction
-
-real, done, plain = scale, {}, Fraction.__float__
-
-def early(self):
-    x = plain(self)
-    done[x] = real(x)
-    return x
-
-Fraction.__float__ = early
-
-def scale(x):
-    return done[x]
-"""
 OWN_REPORT = """
 import json
 import sys
@@ -129,10 +114,9 @@ def test_two_take_turns(timed: Timed) -> None:
         ("import os\nimport sys\n\n" + HONEST + "\n\nos.write(3, b'x')\nos._exit(0)\n", "does not run"),
         (HONEST + "\n\nraise RuntimeError('no such kernel')\n", "no such kernel"),
         (HONEST + SLOWED_CLOCK, "its clock says"),
-        (HONEST + EARLY, "more to make"),
         (OWN_REPORT, "does not run"),
     ],
-    ids=["a thread burns", "a process burns", "it is gone", "it raises", "a slow clock", "done early", "own report"],
+    ids=["a thread burns", "a process burns", "it is gone", "it raises", "a slow clock", "own report"],
 )
 def test_what_the_candidate_does_wrong_is_said_of_it(timed: Timed, candidate: str, words: str) -> None:
     with pytest.raises(CannotTime, match=words) as caught:
