@@ -71,8 +71,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Told:
-    """What a process said: figures or results by case, the seconds of processor time it took, and what its clocks say
-    of each other."""
+    """What a process said: figures or results by case, and the seconds of processor time it took."""
 
     cases: Sampled
     processor_s: float
@@ -234,7 +233,7 @@ class _Process:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._broken() from error
         if fault:
-            raise self.tampered(fault)
+            raise self._tampered(fault)
         return Told(dict(cases), used)
 
     def _give(self, number: int) -> None:
@@ -267,11 +266,10 @@ class _Process:
         self._begun = True
         # One space says that it has begun. A second one: it has begun twice.
         if line[:1] == b" " and line[1:2] == b" ":
-            raise self.tampered("the process was begun anew while it was timed")
+            raise self._tampered("the process was begun anew while it was timed")
         return line[1:]
 
-    def tampered(self, fault: str) -> Tampered:
-        """The error that says so of it."""
+    def _tampered(self, fault: str) -> Tampered:
         return Tampered(f"the workload {self._name}: {fault}", candidate=self.side.candidate)
 
     def _broken(self) -> CannotTime:

@@ -38,12 +38,12 @@ from smith.knowledge.similar import contradictions, near_duplicates
 from smith.paths import Layout
 from smith.records.card import Status
 from smith.records.sealed import Evidence, Speed, Use, UseOutcome
-from smith.score.intervals import geometric_mean
+from smith.score.intervals import contradiction
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that keeps a change out: the file that it is about, a typed code, a sentence."""
+    """Something that keeps a change out: the file or folder that it is about, a typed code, a sentence."""
 
     where: str
     code: str
@@ -239,15 +239,7 @@ def _use(use: Use) -> Iterator[tuple[str, str]]:
 
 
 def _speed_fault(speed: Speed) -> str:
-    if not speed.low <= speed.ratio <= speed.high:
-        return "the interval does not hold the speed-up"
-    if speed.cases:
-        # As graded: rounded to four digits a case.
-        ratios = [case.ratio for case in speed.cases]
-        middle = geometric_mean(ratios)
-        if abs(middle - speed.ratio) > 2e-3 * middle or abs(min(ratios) - speed.worst) > 2e-3 * speed.worst:
-            return f"the speed-up is {speed.ratio:g}, and its cases come to {middle:.4g}"
-    return ""
+    return contradiction(speed.ratio, speed.low, speed.high, speed.worst, [case.ratio for case in speed.cases])
 
 
 def _between(known: list[Known], say: Say) -> None:

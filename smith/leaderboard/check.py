@@ -20,6 +20,7 @@ from smith.freeze.bundle import Store
 from smith.freeze.panel_tree import known_trees, panel_tree, repo_prefix
 from smith.git.objects import list_tree, shown
 from smith.git.repository import Repository
+from smith.knowledge.check import Finding
 from smith.leaderboard.entry import FIGURES, MANIFEST, OF_ATTEMPT, Entry, entry_folders, files_below, load_entry
 from smith.leaderboard.entry import plain_file as plain
 from smith.leaderboard.figures import figures_of, tasks_of_entry, unlike
@@ -32,18 +33,6 @@ from smith.score.metrics import scores
 
 MOST_FAULTS = 20
 """Attempts of one entry of which is said what is wrong."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that keeps a change out: the file or folder that it is about, a typed code, a sentence."""
-
-    where: str
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.code}: {self.message}"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from smith.records.grade import Count, Grade, GradeVerdict
 from smith.records.panel import PanelTask
 from smith.records.receipt import Answer, Receipt, Timing
 from smith.records.results import Outcome
-from smith.score.intervals import geometric_mean
+from smith.score.intervals import contradiction
 
 
 def faults(state: AttemptState, pinned: PanelTask, receipt: Receipt | None, agent: AgentRun | None) -> Iterator[str]:
@@ -71,12 +71,5 @@ def _timing_fault(timing: Timing) -> str:
     every = (timing.low, timing.geomean, timing.high, timing.worst, *(case.ratio for case in timing.cases))
     if not all(math.isfinite(value) and value > 0 for value in every):
         return "a speed-up is no positive number"
-    if not timing.low <= timing.geomean <= timing.high:
-        return "the interval does not hold the speed-up"
-    if timing.cases:
-        # As graded: rounded to four digits a case.
-        ratios = [case.ratio for case in timing.cases]
-        middle = geometric_mean(ratios)
-        if abs(middle - timing.geomean) > 2e-3 * middle or abs(min(ratios) - timing.worst) > 2e-3 * timing.worst:
-            return f"the speed-up is {timing.geomean:g}, and its cases come to {middle:.4g}"
-    return ""
+    ratios = [case.ratio for case in timing.cases]
+    return contradiction(timing.geomean, timing.low, timing.high, timing.worst, ratios)

@@ -43,3 +43,15 @@ def median_ratio(ratios: Sequence[float], *, seed: int = 0) -> tuple[float, floa
 def geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean of positive values."""
     return math.exp(sum(math.log(v) for v in values) / len(values))
+
+
+def contradiction(ratio: float, low: float, high: float, worst: float, cases: Sequence[float]) -> str:
+    """What a speed-up says against itself: its interval, its cases (rounded to four digits each, as graded), the worst
+    of them. Empty where it agrees."""
+    if not low <= ratio <= high:
+        return "the interval does not hold the speed-up"
+    if cases:
+        middle = geometric_mean(cases)
+        if abs(middle - ratio) > 2e-3 * middle or abs(min(cases) - worst) > 2e-3 * worst:
+            return f"the speed-up is {ratio:g}, and its cases come to {middle:.4g}"
+    return ""

@@ -15,7 +15,7 @@ from smith.grade.trial import Bench, Trial, trial
 from smith.records.recipe import EnvironmentChoice
 from smith.sandbox import make
 
-TESTS = {"tests/test_scale.py": "def test_scale():\n    assert True\n"}
+TESTS = {"tests/test_scale.py": "from tiny.scale import scale\n\n\ndef test_scale():\n    assert scale(2) == 4\n"}
 CASES = """
 import random
 from fractions import Fraction
