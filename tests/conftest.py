@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,21 @@ def sandbox_name() -> str:
     if why is not None:
         pytest.skip(f"bubblewrap: {why}")
     return "bubblewrap"
+
+
+@pytest.fixture
+def dom(tmp_path: Path) -> Callable[[Path], str]:
+    """What a headless browser makes of a page, scripts run; a skip where there is none (CI installs one)."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("neither chromium nor google-chrome is on PATH (Debian: chromium)")
+
+    def shown(page: Path) -> str:
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        argv = [browser, *options, "--virtual-time-budget=3000", "--dump-dom", page.as_uri()]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False).stdout
+
+    return shown
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

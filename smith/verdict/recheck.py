@@ -11,21 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from smith.records.facts import Facts, Seen
-from smith.records.receipt import Arm, ReasonCode, Receipt, Timing, Verdict
+from smith.records.receipt import Arm, Receipt, Timing
 from smith.score.speed import again
 from smith.verdict.decide import Decision, decide
 
 TOO_FEW = "holds too few facts to be checked again (made by an earlier version): validate the task again"
-_REPEATED = frozenset(
-    {
-        ReasonCode.NO_FAIL_TO_PASS, ReasonCode.HOST_CODE_ONLY, ReasonCode.REFERENCE_FAILS, ReasonCode.INVERTED,
-        ReasonCode.UNSPECIFIED_INTERFACE, ReasonCode.UNSTABLE, ReasonCode.NO_TESTS, ReasonCode.EXTRA_TEST,
-        ReasonCode.WRONG_PASSES, ReasonCode.ALTERNATIVE_FAILS, ReasonCode.NO_SPEEDUP, ReasonCode.NEEDS_DEVICE,
-        ReasonCode.NEEDS_WORKLOAD, ReasonCode.NEEDS_SOLUTION, ReasonCode.NOT_INTERPRETABLE, ReasonCode.ENVIRONMENT,
-        ReasonCode.BUILD_FAILED, ReasonCode.TIMEOUT, ReasonCode.NOISY,
-    }
-)  # fmt: skip
-"""Reasons that :func:`decide` can give. One of another gate stands on top of facts that by themselves say valid."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +62,6 @@ def _apart(receipt: Receipt) -> Iterator[Difference]:
 
 
 def _judgement(receipt: Receipt, decision: Decision) -> Iterator[Difference]:
-    said = [reason.code for reason in receipt.reasons]
-    other_gate = said and not set(said) & _REPEATED
-    if other_gate and decision.verdict is Verdict.VALID and receipt.verdict is not Verdict.VALID:
-        return
     if receipt.verdict is not decision.verdict:
         yield Difference("verdict", receipt.verdict.value, decision.verdict.value)
     if receipt.reasons != decision.reasons:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from smith.records.base import Reason
 from smith.records.candidate import Kind
+from smith.records.compiled import TargetReport
 from smith.records.facts import Asked
-from smith.records.receipt import Arm, ProbeResult, ReasonCode, Receipt, Verdict
+from smith.records.receipt import Arm, ProbeResult, Receipt, Verdict
 from smith.records.results import Failure, Outcome, TestResult
 from smith.records.task import Variant
 from smith.score.speed import Block, summarise
@@ -307,14 +308,18 @@ def test_tests_without_a_launch_are_about_host_code() -> None:
     assert live(FIX, silent, "cpu").verdict is Verdict.VALID
 
 
-def test_a_reason_of_another_gate_stands_on_top_of_valid_facts() -> None:
+def test_a_reason_that_no_rule_gives_is_found() -> None:
     valid = live(FIX, world_of(reference={A: "passed"}, nop={A: "failed:assertion"}), INTERPRETER)
-    gate = valid.model_copy(update={"verdict": Verdict.INVALID, "reasons": (Reason(code="of_another_gate"),)})
-    assert again(gate) == []
-    refused = valid.model_copy(
-        update={"verdict": Verdict.INVALID, "reasons": (Reason(code=ReasonCode.UNSTABLE.value),)}
-    )
-    assert again(refused)
+    for verdict in (Verdict.INVALID, Verdict.VALID):
+        forged = valid.model_copy(update={"verdict": verdict, "reasons": (Reason(code="ugly"),)})
+        assert any(line.startswith("reasons: ") for line in again(forged))
+
+
+def test_parts_that_contradict_each_other_are_found() -> None:
+    valid = live(FIX, world_of(reference={A: "passed"}, nop={A: "failed:assertion"}), INTERPRETER)
+    assert again(valid.model_copy(update={"sensitivity": 1.0}))[0].startswith("sensitivity: ")
+    invented = TargetReport(verdict="compiled", launches=500, compiled=1)
+    assert again(valid.model_copy(update={"targets": {"gfx942": invented}}))[0].startswith("target gfx942: ")
 
 
 def test_figures_that_are_not_those_of_the_raw_samples_are_found() -> None:
@@ -324,6 +329,14 @@ def test_figures_that_are_not_those_of_the_raw_samples_are_found() -> None:
     assert receipt.timing.cases[0].baseline_ns[:4] == (300.0, 303.0, 297.0, 301.5)
     better = receipt.timing.model_copy(update={"geomean": 4.0})
     assert any("timing geomean" in d for d in again(receipt.model_copy(update={"timing": better})))
+    case = receipt.timing.cases[0]
+    for update in (
+        {"geomean": float("nan")},
+        {"device": "cuda:sm_90"},
+        {"cases": (case.model_copy(update={"low": 50.0, "high": 60.0}),)},
+        {"cases": (case.model_copy(update={"candidate_ns": (5e-324,) * len(case.candidate_ns)}),)},
+    ):
+        assert again(receipt.model_copy(update={"timing": receipt.timing.model_copy(update=update)})), update
     case = receipt.timing.cases[0].model_copy(update={"baseline_ns": ()})
     bare = receipt.timing.model_copy(update={"cases": (case,)})
     assert any("no raw samples" in d for d in again(receipt.model_copy(update={"timing": bare})))
