@@ -76,7 +76,9 @@ class Watch:
         """What happened between two moments that voids a timing; None where nothing is known to have."""
         wall = after.wall - before.wall
         foreign = (after.busy - before.busy) - (after.own - before.own)
-        if self.knows and wall > 0 and foreign / wall > self.foreign * self._processors:
+        # Counted in ticks, one of which each processor may just have begun: over a moment that is more than all of it.
+        counted = foreign - self._processors / os.sysconf("SC_CLK_TCK")
+        if self.knows and wall > 0 and counted / wall > self.foreign * self._processors:
             return f"other processes used {foreign / wall:.2f} of {self._processors} processors"
         if before.clock and after.clock and abs(after.clock / before.clock - 1) > CLOCK_DRIFT:
             return f"the processors' clock went from {before.clock / 1e3:.0f} to {after.clock / 1e3:.0f} MHz"

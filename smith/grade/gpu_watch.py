@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from smith.gpus.base import BUSY_PERCENT, GpuState
 from smith.grade.disturbance import CLOCK_DRIFT, Moment, Watch
@@ -41,8 +42,9 @@ class GpuWatch(Watch):
         foreign: float = 0.10,
         every_s: float = EVERY_S,
         settle_s: float = SETTLE_S,
+        proc: Path = Path("/proc"),
     ) -> None:
-        super().__init__(foreign=foreign)
+        super().__init__(foreign=foreign, proc=proc)
         self._look, self._every_s, self._settle_s = look, every_s, settle_s
         self._clocks: list[float] = []
         self.knows_clock = False

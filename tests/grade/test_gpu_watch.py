@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from smith.gpus.base import GpuState, Occupant, Readings
 from smith.grade.gpu_watch import GpuWatch
@@ -32,7 +33,8 @@ def block(card: Card, watch: GpuWatch, *clocks: int) -> str | None:
 
 
 def watching(card: Card) -> GpuWatch:
-    return GpuWatch(card, foreign=1.0, every_s=0.005, settle_s=0.05)
+    # Nothing is known of the host: what runs on it beside these tests is not what they are about.
+    return GpuWatch(card, foreign=1.0, every_s=0.005, settle_s=0.05, proc=Path("/nowhere"))
 
 
 def test_a_steady_clock_is_no_disturbance_and_a_moving_one_is() -> None:
